@@ -103,32 +103,25 @@ type tail struct {
 	out  *bufio.Writer
 	errs io.Writer
 
-	headed    bool   // the table's heading was printed
 	known     bool   // everything up to seq was printed
 	seq, kept uint64 // kept is what the file holds
 	stop      context.CancelFunc
 	failed    error // why it was stopped
 }
 
-// newTail returns one that goes on after a number, if there is any.
+// newTail returns one that goes on after a number, if there is any. It prints the heading of a table.
 func newTail(c *subCommand, s *streams, after *uint64, stop context.CancelFunc) *tail {
 	t := &tail{subCommand: c, out: bufio.NewWriterSize(s.out, 64<<10), errs: s.err, stop: stop}
 	if after != nil {
 		t.known, t.seq, t.kept = true, *after, *after
 	}
+	if c.Output == "table" {
+		fmt.Fprintf(t.out, tailColumns, "SLOT", "SEQ", "ACCOUNT", "LAMPORTS", "OWNER", "")
+	}
 	return t
 }
 
 const tailColumns = "%12v %14v %-44s %20v %-44s%s\n"
-
-// printRow prints a row of the table, and the heading above the first.
-func (t *tail) printRow(format string, values ...any) {
-	if !t.headed {
-		fmt.Fprintf(t.out, tailColumns, "SLOT", "SEQ", "ACCOUNT", "LAMPORTS", "OWNER", "")
-		t.headed = true
-	}
-	fmt.Fprintf(t.out, format, values...)
-}
 
 func (t *tail) handler() clientlib.Handler {
 	return clientlib.Handler{
@@ -143,7 +136,7 @@ func (t *tail) handler() clientlib.Handler {
 				t.printJSON("rollback", r)
 				return
 			}
-			t.printRow("%12d %14d undoes the blocks from %d down to this one\n", r.ToSlot, r.Seq, r.FromSlot)
+			fmt.Fprintf(t.out, "%12d %14d undoes the blocks from %d down to this one\n", r.ToSlot, r.Seq, r.FromSlot)
 		},
 		SlotEnd:   func(_, seq uint64) { t.reach(seq) },
 		Heartbeat: func(_, seq uint64) { t.reach(seq) },
@@ -178,7 +171,7 @@ func (t *tail) update(u clientlib.Update) {
 	if u.Token != nil {
 		token = fmt.Sprintf(" %s of %s", u.Token.Amount, u.Token.Mint)
 	}
-	t.printRow(tailColumns, u.Slot, u.Seq, printable(u.Pubkey), u.Lamports, printable(u.Owner), printable(token))
+	fmt.Fprintf(t.out, tailColumns, u.Slot, u.Seq, printable(u.Pubkey), u.Lamports, printable(u.Owner), printable(token))
 }
 
 // printJSON prints an object with its type first, as the node sends it.
