@@ -40,12 +40,12 @@ function levels(signal) {
   return h('p.levels', parts.map(({ element }) => element));
 }
 
-// What takes the memory, by what it is for.
+// What the memory is for.
 function memory(now) {
   const of = (...names) => names.reduce((sum, name) => sum + (now.get(`ledgerd_${name}_bytes`) ?? 0), 0);
-  const parts = Object.entries({ accounts: of('accounts_memory'), transactions: of('transactions_memory'), history: of('history_memory'), clients: of('ws_held', 'client_memory') });
-  const rest = (now.get('process_resident_memory_bytes') ?? 0) - parts.reduce((sum, [, size]) => sum + size, 0);
-  return `${parts.map(([name, size]) => `${name} ${bytes(size)}`).join(', ')}, the program and what is not collected yet ${bytes(Math.max(0, rest))}`;
+  const parts = { accounts: of('accounts_memory'), transactions: of('transactions_memory'), history: of('history_memory'), clients: of('ws_held', 'client_memory') };
+  const rest = Object.values(parts).reduce((left, size) => left - size, now.get('process_resident_memory_bytes') ?? 0);
+  return Object.entries({ ...parts, 'program and uncollected': Math.max(0, rest) }).map(([name, size]) => `${name} ${bytes(size)}`).join(' · ');
 }
 
 function tiles(signal) {
@@ -65,12 +65,13 @@ function tiles(signal) {
   };
   const figure = (name) => figures.now.get(name);
   const shown = (name, write) => (figure(name) === undefined ? '–' : write(figure(name)));
+  const parts = h('small.row');
+  drawn.push(() => say(parts, memory(figures.now)));
   const element = h('section.tiles', { 'aria-label': 'Figures' }, ranges(),
     withChart('updates / s', () => figures.updates, brief),
     withChart('transactions / s', () => figures.transactions, brief),
     withChart('sockets', () => figures.sockets, brief, () => 'those of this page too'),
-    withChart('memory', () => figures.memory, bytes,
-      () => memory(figures.now)),
+    withChart('memory', () => figures.memory, bytes), parts,
     tile('slow consumers', () => shown('ledgerd_ws_closed_total{reason="slow_consumer"}', brief), () => 'closed since the start'),
     tile('accounts', () => shown('ledgerd_accounts', number), () => shown('ledgerd_token_accounts', (n) => `${number(n)} of tokens`)),
     tile('snapshot', () => (figure('ledgerd_snapshots_total') > 0 ? shown('ledgerd_snapshot_age_seconds', (seconds) => duration(1000 * seconds)) : '–'),
