@@ -21,3 +21,6 @@ const names = new Map(Object.entries({
 
 /** What people call an account, undefined for most. @param {string} key */
 export const nameOf = (key) => names.get(key);
+
+/** The account that people call so, undefined for none. @param {string} name in letters of either case */
+export const keyOf = (name) => [...names].find(([, one]) => one.toLowerCase() === name.toLowerCase())?.[0];

@@ -1,4 +1,6 @@
-// Tells what a person looks for: a slot, a signature or a public key.
+// Tells what a person looks for: a slot, a signature or a public key, also by a well-known name.
+
+import { keyOf } from './names.js';
 
 const alphabet = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
 
@@ -19,7 +21,7 @@ function base58Length(text) {
  * @returns {{kind: 'slot' | 'public key' | 'signature' | '', href?: string, help: string}}
  */
 export function classify(text) {
-  const word = text.trim().replaceAll(',', '');
+  const word = keyOf(text.trim()) ?? text.trim().replaceAll(',', '');
   if (word === '') return { kind: '', help: '' };
   if (/^(0|[1-9]\d{0,19})$/.test(word)) return { kind: 'slot', href: `#/block/${word}`, help: 'a slot' };
   const length = word.length > 90 ? 0 : base58Length(word);

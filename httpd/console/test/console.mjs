@@ -38,7 +38,7 @@ function rules() {
   assert.equal(interval(1000, 60, 1200), 30_000, 'with little left of an hour');
   assert.equal(interval(100, 20, 40), 40_000, 'with nothing but the reserve');
   const key = '11111111111111111111111111111111';
-  for (const [text, kind] of [['0', 'slot'], [' 12,345 ', 'slot'], ['012', ''], [key, 'public key'], [`${key}1`, ''], [tokenProgram, 'public key'],
+  for (const [text, kind] of [['0', 'slot'], [' 12,345 ', 'slot'], ['012', ''], [key, 'public key'], [`${key}1`, ''], [tokenProgram, 'public key'], [' token program', 'public key'],
     [key + key, 'signature'], [`${tokenProgram}0`, ''], ['', '']]) assert.equal(classify(text).kind, kind, text);
   assert.deepEqual([key, tokenProgram, key + key].map(nameOf), ['System Program', 'Token Program', undefined]);
   const tally = new Tally(10n);
@@ -200,7 +200,7 @@ const steps = {
     await search(page, signature, 'Transaction');
     await page.locator('.keys a', { hasText: accounts[0] }).waitFor();
     await page.locator('.facts .badge', { hasText: 'finalized' }).waitFor(); // which it was not when it was asked for
-    await search(page, tokenProgram, 'Token Program');
+    await search(page, 'token program', 'Token Program');
     await page.locator('.facts', { hasText: 'executable' }).waitFor();
     await page.keyboard.press('/');
     await page.keyboard.type('nobody\n');
