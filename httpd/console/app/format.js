@@ -1,7 +1,8 @@
 // How figures and names are written.
 
-import { h } from './dom.js';
+import { h, say } from './dom.js';
 import { nameOf } from './names.js';
+import { figures } from './pulse.js';
 
 const exact = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 
@@ -40,11 +41,18 @@ export function duration(ms) {
 /** @param {number} n */
 export const bytes = (n) => (n < 2 ** 30 ? `${brief(n / 2 ** 20)} MiB` : `${(n / 2 ** 30).toFixed(2)} GiB`);
 
-/** How long ago a time of the ledger was. @param {string | null} timestamp */
-export const age = (timestamp) => (timestamp === null ? '–' : duration(Date.now() - Date.parse(timestamp)));
+/** How long before the newest block's a time of the ledger was: that of a simulated one is not ours. @param {string | null} timestamp */
+export function age(timestamp) {
+  const place = h('span', '–');
+  const tell = () => say(place, duration(Date.now() - 1000 * (figures.now.get('ledgerd_block_age_seconds') ?? 0) - Date.parse(timestamp)));
+  if (timestamp === null) return place;
+  tell();
+  if (figures.at === 0) figures.addEventListener('polled', tell, { once: true });
+  return place;
+}
 
 /** A time of the ledger and its age. */
-export const moment = (timestamp) => (timestamp === null ? 'not recorded' : `${timestamp} · ${age(timestamp)} ago`);
+export const moment = (timestamp) => (timestamp === null ? 'not recorded' : [`${timestamp} · `, age(timestamp), ' ago']);
 
 /** The time of day of a moment. @param {number} ms since 1970 */
 export const clock = (ms) => new Date(ms).toLocaleTimeString('en-GB');

@@ -241,6 +241,7 @@ const steps = {
     await page.waitForFunction(() => / m?s ago$/.test(document.querySelector('main tbody').rows[0].innerText));
     await page.goto(`${address}/#/transactions`);
     await rows(page, 'main', 50);
+    await page.waitForFunction(() => /\d m?s$/.test(document.querySelector('main tbody').rows[0].cells[5].innerText)); // of a ledger whose time is not ours
     await page.getByRole('button', { name: 'More' }).click();
     await rows(page, 'main', 100);
   },
