@@ -5,7 +5,7 @@ import { cell, entitle, facts, h, say, table } from './dom.js';
 import { accountLink, amount, blockLink, number } from './format.js';
 import { commands, curl, rpc, wscat } from './curl.js';
 import { nameOf } from './names.js';
-import { asked, paged, refusal } from './page.js';
+import { asked, follow, paged, refusal } from './page.js';
 import { figures } from './pulse.js';
 import { transactionHeadings, transactionRow } from './transactions.js';
 import { Updates } from './updates.js';
@@ -89,7 +89,11 @@ function holders(key, { mint: { decimals }, owner }, signal) {
       h('p.quiet', `the largest ${rows.length} of ${more ? `the first ${number(all.length)} by key` : number(all.length)}`)];
   };
   const ask = () => client.program(owner, { memcmp: [`0:${key}`], include: 'token', limit: mostHolders, signal });
-  return h('section', { id: 'holders' }, h('h2', 'Holders'), asked(ask, show, signal),
+  const place = asked(ask, show, signal);
+  follow(async () => {
+    if (!place.matches(':focus-within')) place.replaceChildren(...[show(await ask())].flat());
+  }, signal);
+  return h('section', { id: 'holders' }, h('h2', 'Holders'), place,
     curl(`/accounts/program/${owner}?memcmp=0:${key}&include=token&limit=${mostHolders}`));
 }
 

@@ -131,18 +131,23 @@ export function paged(ask, frame, empty, signal, live = false) {
     tell();
   }
 
-  async function follow() {
-    while (!signal.aborted) {
-      try {
-        await pause(Math.max(2 * budget.interval(), link.refusedUntil - Date.now()), signal);
-        if (!document.hidden && !more.disabled) await renew();
-      } catch (error) {
-        if (!signal.aborted && !(error instanceof StatusError || error instanceof TypeError)) throw error;
-      }
+  load();
+  if (live) follow(async () => { if (!more.disabled) await renew(); }, signal);
+  return element;
+}
+
+/**
+ * Asks again and again for what changes with blocks, while the page is looked at, and no faster than the budget allows.
+ * @param {() => Promise<void>} renew
+ * @param {AbortSignal} signal
+ */
+export async function follow(renew, signal) {
+  while (!signal.aborted) {
+    try {
+      await pause(Math.max(2 * budget.interval(), link.refusedUntil - Date.now()), signal);
+      if (!document.hidden) await renew();
+    } catch (error) {
+      if (!signal.aborted && !(error instanceof StatusError || error instanceof TypeError)) throw error;
     }
   }
-
-  load();
-  if (live) follow();
-  return element;
 }

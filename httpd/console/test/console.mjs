@@ -269,7 +269,7 @@ const steps = {
     }
   },
 
-  async 'holders of a mint are told as what they are'({ page }) {
+  async 'holders of a mint are told as what they are, and again as blocks come'({ page }) {
     const { token: { mint } } = await richest();
     await page.route(/accounts.program/, async (route) => { // as of a mint with more
       const response = await route.fetch();
@@ -278,6 +278,7 @@ const steps = {
     await page.goto(`${address}/#/account/${mint}`);
     await page.locator('#holders p', { hasText: /^the largest \d+ of the first [\d,]+ by key$/ }).waitFor();
     await page.unroute(/accounts.program/);
+    await page.locator('#holders p', { hasText: /^the largest \d+ of [\d,]+$/ }).waitFor(); // it follows the blocks
     const command = await page.locator('#holders .command code').textContent();
     const { accounts } = await (await fetch(command.match(/'(.*)'/)[1])).json();
     assert(accounts.length > 0 && accounts.every(({ token }) => token.mint === mint), command);
