@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"ledgerd/bench/load"
@@ -52,6 +53,7 @@ type loadCommand struct {
 	warmup time.Duration
 	paths  []string // as they are asked for, but for keys
 	calls  []string // of JSON-RPC, as they are sent
+	query  string   // of the URL where JSON-RPC is
 	keys   []string // nil: none was named, nor learned yet
 	why    string   // the rate is what it is
 	counts *load.Counts
@@ -94,6 +96,9 @@ func (c *loadCommand) Run(ctx context.Context, streams *streams) (err error) {
 func (c *loadCommand) parse() (err error) {
 	if c.HTTP2 {
 		c.speaks = load.HTTP2()
+	}
+	if c.RPC != nil { // rented endpoints have a key there, which no figure is to show
+		c.URL, c.query, _ = strings.Cut(c.URL, "?")
 	}
 	if err := c.reach.parse(); err != nil {
 		return err

@@ -111,9 +111,10 @@ func (c *loadCommand) learn(ctx context.Context) ([]string, error) {
 	return nil, errors.New("the server lists no accounts to ask for; --keys names some")
 }
 
-// rpcPath is where JSON-RPC is: the path of the URL as it was given.
+// rpcPath is where JSON-RPC is: the path and query of the URL as it was given.
 func (c *loadCommand) rpcPath() string {
 	u, _ := url.Parse(c.URL) // parse has seen that it is one
+	u.RawQuery = c.query
 	return u.RequestURI()
 }
 

@@ -135,6 +135,10 @@ func (r *reach) shares(connections int) float64 {
 // try asks for a path, or sends a body there, as the load will, so that what does not exist is found before.
 func (r *reach) try(path, body string) error {
 	address := fmt.Sprintf("%s://%s%s", r.base.Scheme, r.base.Host, path)
+	told := address
+	if body != "" {
+		told, _, _ = strings.Cut(address, "?") // of rented endpoints there is a key behind it
+	}
 	request, err := http.NewRequest(http.MethodGet, address, nil)
 	if body != "" {
 		request, err = http.NewRequest(http.MethodPost, address, strings.NewReader(body))
@@ -147,12 +151,15 @@ func (r *reach) try(path, body string) error {
 		request.Header.Set("Content-Type", "application/json")
 	}
 	response, err := r.client.Do(request)
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		failed.URL = told
+	}
 	if err != nil {
 		return err
 	}
 	defer response.Body.Close()
 	if response.StatusCode >= http.StatusBadRequest && response.StatusCode != http.StatusTooManyRequests {
-		return fmt.Errorf("%s is answered %s: nothing is loaded", address, response.Status)
+		return fmt.Errorf("%s is answered %s: nothing is loaded", told, response.Status)
 	}
 	answer, err := io.ReadAll(response.Body)
 	if err == nil && body != "" && isRPCError(answer) {
