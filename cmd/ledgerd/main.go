@@ -119,7 +119,7 @@ func run(ctx context.Context, args []string, s *streams) int {
 			err = out.lost()
 		}
 	default:
-		err = &usageError{fmt.Errorf("%w (see %s)", err, helpFor(args, failed))}
+		err = &usageError{fmt.Errorf("%s (see %s)", misuse(failed, err), helpFor(args, failed))}
 	}
 	switch {
 	case err == nil:
@@ -133,6 +133,15 @@ func run(ctx context.Context, args []string, s *streams) int {
 		return exitUsage
 	}
 	return exitFailure
+}
+
+// misuse says what is wrong with the arguments.
+func misuse(failed *kong.ParseError, err error) string {
+	text := strings.Replace(err.Error(), `but got "EOL" (<EOL>)`, "and there is none", 1)
+	if strings.HasPrefix(text, "unexpected argument http") && slices.ContainsFunc(failed.Context.Flags(), func(f *kong.Flag) bool { return f.Name == "url" }) {
+		text += ": --url is for that"
+	}
+	return text
 }
 
 // printable returns text without what a terminal would obey: parts of it may come from a server that is not the node it says it is.
