@@ -109,7 +109,7 @@ func (c *Cluster) create(ctx context.Context) error {
 	case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse):
 		return nil
 	case err != nil:
-		return fmt.Errorf("cannot make it: %w", err)
+		return fmt.Errorf("cannot make it on %d servers (--log-replicas): %w", c.config.Replicas, err)
 	}
 	c.logger.Info("made the stream that nodes share", "stream", c.config.Stream, "ledger", hex.EncodeToString(id))
 	return nil
