@@ -134,9 +134,9 @@ function history(key, signal) {
 
 // The accounts that a program owns.
 function owned(key, signal) {
-  const row = (account) => h('tr', h('td', accountLink(account.pubkey)), cell(number(account.lamports)));
+  const row = (account) => h('tr', h('td', accountLink(account.pubkey)), cell(amount(String(account.lamports), 9)));
   return h('section', { id: 'owned' }, h('h2', 'Accounts of this program'), h('div', { id: 'owned-list' }, listed((read) => client.program(key, read), 'accounts', row,
-    'Accounts of this program', ['account', 'lamports>'], 'It owns no account that is held.', signal)),
+    'Accounts of this program', ['account', 'SOL>'], 'It owns no account that is held.', signal)),
     curl(`/accounts/program/${key}?limit=${pageSize}`), ownedChanges(key, signal));
 }
 

@@ -95,7 +95,7 @@ export function paged(ask, frame, empty, signal, live = false) {
   function tell() {
     more.hidden = cursor === null;
     const count = body.childElementCount;
-    told.textContent = count === 0 ? empty : cursor === null ? `all ${count}` : `the first ${count}`;
+    told.textContent = count === 0 ? empty : cursor === null ? `${count} in all` : `${count} shown`;
   }
 
   async function load() {
