@@ -30,7 +30,7 @@ same<Told<'tokens'>, Documented['Tokens']>(true);
 same<Told<'program'>, Documented['ProgramAccounts']>(true);
 same<Told<'accounts'>, Documented['Accounts']>(true);
 export const whole = (client: held.Client): told.Client => client;
-export const nothingMore = (member: Exclude<keyof held.Client, keyof told.Client>): 'options' | 'get' | 'headers' | 'answer' | 'note' => member;
+export const nothingMore = (member: Exclude<keyof held.Client, keyof told.Client>): 'options' | 'get' | 'ask' | 'headers' | 'answer' | 'note' => member;
 
 const { slot, signature, key, wallet, program, cursor, nobody } = JSON.parse(process.argv[3] ?? '', (name, v) => (name === 'slot' ? BigInt(v) : v));
 const client = connect(process.argv[2] ?? '');
