@@ -138,7 +138,7 @@ func run(ctx context.Context, args []string, s *streams) int {
 // misuse says what is wrong with the arguments.
 func misuse(failed *kong.ParseError, err error) string {
 	text := strings.Replace(err.Error(), `but got "EOL" (<EOL>)`, "and there is none", 1)
-	if strings.HasPrefix(text, "unexpected argument http") && slices.ContainsFunc(failed.Context.Flags(), func(f *kong.Flag) bool { return f.Name == "url" }) {
+	if failed != nil && strings.HasPrefix(text, "unexpected argument http") && slices.ContainsFunc(failed.Context.Flags(), func(f *kong.Flag) bool { return f.Name == "url" }) {
 		text += ": --url is for that"
 	}
 	return text

@@ -14,6 +14,7 @@ const pageSize = 25;
 const shownBytes = 512; // of data
 const exempt = 2n ** 64n - 1n; // the rent epoch of an account that never pays rent
 const mostHolders = 1000;
+const holdersRest = 10_000; // ms between two questions for them, each of which goes through all accounts of the token program
 
 /** @param {AbortSignal} signal @param {string} key */
 export function accountPage(signal, key) {
@@ -90,8 +91,11 @@ function holders(key, { mint: { decimals }, owner }, signal) {
   };
   const ask = () => client.program(owner, { memcmp: [`0:${key}`], include: 'token', limit: mostHolders, signal });
   const place = asked(ask, show, signal);
+  let at = Date.now();
   follow(async () => {
-    if (!place.matches(':focus-within')) place.replaceChildren(...[show(await ask())].flat());
+    if (Date.now() - at < holdersRest || place.matches(':focus-within')) return;
+    place.replaceChildren(...[show(await ask())].flat());
+    at = Date.now();
   }, signal);
   return h('section', { id: 'holders' }, h('h2', 'Holders'), place,
     curl(`/accounts/program/${owner}?memcmp=0:${key}&include=token&limit=${mostHolders}`));
