@@ -3,6 +3,7 @@
 import { link } from './api.js';
 import { commands, curl } from './curl.js';
 import { cell, h, table } from './dom.js';
+import { labelled } from './figures.js';
 import { clock, duration, ends, number } from './format.js';
 import { figures } from './pulse.js';
 
@@ -11,8 +12,9 @@ const does = { writer: 'writes', standby: 'follows, and waits to take over', rea
 /** Null of a node that is alone. @param {Map<string, number>} now */
 export function clusterOf(now) {
   const figure = (name) => now.get(`ledgerd_cluster_${name}`) ?? 0;
-  const label = (name) => [...now].find(([key, value]) => value > 0 && key.startsWith(`ledgerd_cluster_${name}{`))?.[0].match(/"(.*)"/)[1] ?? '';
-  return now.has('ledgerd_cluster_epoch') ? { now, figure, epoch: figure('epoch'), role: label('role'), writer: label('writer_start_time_seconds') } : null;
+  const first = (name) => labelled(now, `ledgerd_cluster_${name}`).find(({ value }) => value > 0);
+  return now.has('ledgerd_cluster_epoch')
+    ? { now, figure, epoch: figure('epoch'), role: first('role')?.role ?? '', writer: first('writer_start_time_seconds')?.node ?? '' } : null;
 }
 
 const named = (node) => h('code', { title: node }, ends(node)); // a phone has no room for all of it
@@ -36,8 +38,8 @@ figures.addEventListener('polled', () => {
 // How the writer took over, by its own word; a program before this one tells nothing of it.
 function takeover({ now, epoch }) {
   const [last, first] = ['last', 'first'].map((block) => {
-    const [key, slot] = [...now].find(([name]) => name.startsWith(`ledgerd_cluster_handover_slot{block="${block}"`)) ?? [''];
-    return { node: key.match(/node="(.+)"/)?.[1], slot: number(slot ?? 0), at: 1000 * (now.get(key.replace('slot', 'time_seconds')) ?? 0) };
+    const [slot, time] = ['slot', 'time_seconds'].map((name) => labelled(now, `ledgerd_cluster_handover_${name}`).find((one) => one.block === block));
+    return { node: slot?.node, slot: number(slot?.value ?? 0), at: 1000 * (time?.value ?? 0) };
   });
   const before = last.node ? `node ${last.node}` : `the writer of term ${number(epoch - 1)}`;
   if (last.at === 0) return `It took over from ${before}.`;
@@ -60,10 +62,8 @@ function story({ now, figure, epoch, role, writer }) {
 
 // Who is heard of, and how far each says it is behind.
 function nodes({ now }) {
-  const rows = [...now].flatMap(([key, lag]) => {
-    const [, node, role] = key.match(/^ledgerd_cluster_member_lag_seconds{node="(.*)",role="(.*)"}$/) ?? [];
-    return node ? [h('tr', h('td', named(node), node === link.node && ', this one'), h('td', role), cell(duration(1000 * lag)))] : [];
-  });
+  const rows = labelled(now, 'ledgerd_cluster_member_lag_seconds').map(({ node, role, value: lag }) => h('tr', h('td', named(node), node === link.node && ', this one'), h('td', role),
+    cell(duration(1000 * lag))));
   return table('Nodes', ['node', 'role', 'behind>'], h('tbody', rows));
 }
 

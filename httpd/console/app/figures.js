@@ -16,10 +16,10 @@ export function parseFigures(text) {
   return all;
 }
 
-/** The labels of the first figure of a name, by theirs. @param {Map<string, number>} figures */
-export function labelsOf(figures, name) {
-  const key = [...figures.keys()].find((one) => one.startsWith(`${name}{`)) ?? '';
-  return Object.fromEntries([...key.matchAll(/(\w+)="([^"]*)"/g)].map(([, label, value]) => [label, value]));
+/** The figures of a name: the labels of each, by theirs, and its value. @param {Map<string, number>} figures */
+export function labelled(figures, name) {
+  const labels = (key) => Object.fromEntries([...key.matchAll(/(\w+)="([^"]*)"/g)].map(([, label, text]) => [label, text]));
+  return [...figures].filter(([key]) => key.startsWith(`${name}{`)).map(([key, value]) => ({ ...labels(key), value }));
 }
 
 /** What is shown of the figures, and how it went. It fires "change", and "polled" when the node has answered. */
@@ -58,7 +58,7 @@ export class Figures extends EventTarget {
 
   /** A node answered. @param {Map<string, number>} figures */
   polled(figures) {
-    const { node = figures.get('process_start_time_seconds') } = labelsOf(figures, 'ledgerd_node_info'); // older nodes have no identifier
+    const node = labelled(figures, 'ledgerd_node_info')[0]?.node ?? figures.get('process_start_time_seconds'); // older nodes have no identifier
     if (this.#node !== undefined && node !== this.#node && ++this.#others < patience) return;
     this.several ||= node === this.#node && this.#others > 0;
     [this.#node, this.#others] = [node, 0];

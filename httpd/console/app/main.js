@@ -7,7 +7,7 @@ import { accountPage } from './account.js';
 import { blockPage } from './block.js';
 import { blocksPage } from './blocks.js';
 import { clusterOf, clusterPage } from './cluster.js';
-import { labelsOf } from './figures.js';
+import { labelled } from './figures.js';
 import { overview } from './overview.js';
 import { begin, figures } from './pulse.js';
 import { classify, enableSearch } from './search.js';
@@ -98,9 +98,9 @@ function switchTheme() {
 link.addEventListener('change', () => { drawHealth(); drawNotice(); });
 figures.addEventListener('polled', () => {
   examine();
-  link.node = labelsOf(figures.now, 'ledgerd_node_info').node;
+  link.node = labelled(figures.now, 'ledgerd_node_info')[0]?.node;
   byId('version').title = link.node ? `node ${link.node}` : '';
-  say(byId('version'), labelsOf(figures.now, 'ledgerd_build_info').version);
+  say(byId('version'), labelled(figures.now, 'ledgerd_build_info')[0]?.version);
 });
 figures.addEventListener('change', () => {
   byId('several').hidden = !figures.several;
