@@ -1,6 +1,10 @@
 package httpd
 
 import (
+	"cmp"
+	"slices"
+	"time"
+
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/encode"
 )
@@ -77,6 +81,54 @@ func (r *request) accounts() error {
 // tokens answers a page of the holdings of a wallet, ordered by token account.
 func (r *request) tokens() error {
 	return r.list(encode.Tokens, "pubkey", errPubkey, `,"tokens":[`, tokenText, r.server.config.Ledger.Tokens)
+}
+
+const (
+	holderPage  = 1000            // token accounts of a mint that are read at once
+	holdersTime = 5 * time.Second // for all of them
+)
+
+// holders answers the token accounts that hold the most of a mint, all at one version. Every one of them is looked at.
+func (r *request) holders() error {
+	mint, err := r.key("pubkey", errPubkey)
+	if err != nil {
+		return err
+	}
+	if !r.server.config.IndexMints {
+		return errNoMints
+	}
+	if err := r.reserve(holderPage * 2 * tokenText); err != nil {
+		return err
+	}
+	var largest []ledger.Account
+	var v ledger.View
+	room, q, deadline := r.server.answers.list(), r.params.query, r.now.Add(holdersTime)
+	for after := (ledger.Opt[ledger.Pubkey]{}); ; {
+		q.TokensOf = ledger.OfMint
+		if room, after, v, err = r.server.config.Ledger.Tokens(q, mint, after, holderPage, room); err != nil {
+			return err
+		}
+		if largest = KeepLargest(append(largest, room...), r.params.limit); !after.Known {
+			break
+		}
+		q = goOn(v)
+		q.Deadline = deadline
+	}
+	defer r.server.answers.reuseList(room)
+	r.params.facts = true
+	r.body = append(encode.AppendKey(r.body, `{"pubkey":`, &mint), `,"holders":[`...)
+	err = r.appendAccounts(largest, v, encode.Members)
+	r.body = append(r.body, `]}`...)
+	return err
+}
+
+// KeepLargest returns those token accounts that hold the most, the largest first, in the memory of all. Of equal amounts the greater key comes
+// first, as in Agave.
+func KeepLargest(all []ledger.Account, most int) []ledger.Account {
+	slices.SortFunc(all, func(a, b ledger.Account) int {
+		return cmp.Or(cmp.Compare(b.Token.Amount, a.Token.Amount), b.Pubkey.Compare(&a.Pubkey))
+	})
+	return all[:min(len(all), most)]
 }
 
 // program answers a page of the accounts a program owns, ordered by pubkey.

@@ -74,6 +74,29 @@ func TestParametersReachTheLedgerAsValues(t *testing.T) {
 	ledgertest.Equal(t, h.ledger.scoped, want, "the range")
 }
 
+// Holders are looked through at one version, by one deadline after the first page.
+func TestHoldersAreOfOneVersion(t *testing.T) {
+	h := serve(t, func(c *Config) { scenes["holders in pages"](c, c.Ledger.(*fakeLedger), "1") })
+	var asked []ledger.Query
+	ask := h.ledger.Ask
+	h.ledger.Ask = func(q ledger.Query) (ledger.View, error) {
+		asked = append(asked, q)
+		return ask(q)
+	}
+	h.get("/api/account/" + mintA.String() + "/holders?commitment=confirmed&min_slot=28")
+	for i, q := range asked {
+		want := ledger.Query{Commitment: ledger.Confirmed, TokensOf: ledger.OfMint, MinSlot: 28}
+		if i > 0 {
+			want.Head, want.Deadline, want.MinSlot = h.ledger.Head(), now.Add(holdersTime), 0
+		}
+		if i == 4 {
+			want.TokensOf = ledger.OfWallet // of the mint's facts
+		}
+		ledgertest.Equal(t, q, want, "query %d", i)
+	}
+	ledgertest.Equal(t, len(asked), 5, "queries")
+}
+
 // A page of a list ends where its data is long, but for its first account, and says where the next one begins.
 func TestPagesEndWhereTheirDataIsLong(t *testing.T) {
 	h := serve(t, nil)

@@ -33,6 +33,7 @@ var (
 	errUpgrade    = badRequest("this path is a WebSocket: it needs GET, HTTP/1.1, Upgrade: websocket, version 13 and a key of 16 bytes")
 
 	errNoRoute = &wire.Fault{Status: fasthttp.StatusNotFound, Text: "no such path"}
+	errNoMints = &wire.Fault{Status: fasthttp.StatusNotFound, Text: "account not indexed: this node does not list token accounts by their mints (--index-mints)"}
 	errMethod  = &wire.Fault{Status: fasthttp.StatusMethodNotAllowed, Text: "only GET, HEAD and OPTIONS are answered"}
 	errLimited = &wire.Fault{Status: fasthttp.StatusTooManyRequests, Text: "too many requests: wait until the window ends, cache, or use the WebSocket"}
 	errConns   = &wire.Fault{Status: fasthttp.StatusTooManyRequests, Text: "this API key has as many connections as it may: use them again, or close some"}

@@ -49,6 +49,7 @@ func newRoutes() []*route {
 		{path: "/account/{pubkey}", label: "account", params: reads(paramAccountParts, paramDataSlice), ask: (*request).account},
 		{path: "/account/{pubkey}/balance", label: "account_balance", params: reads(), ask: (*request).balance},
 		{path: "/account/{pubkey}/tokens", label: "account_tokens", params: reads(paramLimit, paramCursor), limit: lists, ask: (*request).tokens},
+		{path: "/account/{pubkey}/holders", label: "account_holders", params: reads(paramLimit), limit: limits{20, 100}, ask: (*request).holders},
 		{path: "/accounts/program/{program_id}", label: "program_accounts", params: reads(paramLimit, paramCursor, paramAccountParts, paramDataSlice, paramDataSize, paramMemcmp), limit: lists, ask: (*request).program},
 		{path: "/accounts", label: "accounts", params: reads(paramAccountParts, paramDataSlice, paramKeys), ask: (*request).accounts},
 		{path: "/ws/accounts", label: "ws_accounts", ask: (*request).upgrade},

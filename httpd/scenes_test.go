@@ -41,6 +41,18 @@ var scenes = map[string]func(c *Config, l *fakeLedger, words string){
 		a.Known |= ledger.FieldExecutable
 		l.Put(a)
 	},
+	// Four accounts hold mintA, two of them as much, and a page of a list has so many.
+	"holders in pages": func(c *Config, l *fakeLedger, most string) {
+		c.IndexMints = true
+		l.Page, _ = strconv.Atoi(most)
+		l.putMints()
+		for i, amount := range []uint64{5, 1, 5, 1<<64 - 1} {
+			a := l.Held[testKey(30)]
+			a.Pubkey, a.Token = testKey(byte(70+i)), &ledger.TokenAccount{Mint: mintA, Owner: wallet, Amount: amount}
+			l.Put(a)
+		}
+		delete(l.Held, testKey(30))
+	},
 	"a mint of five decimals": func(_ *Config, l *fakeLedger, _ string) {
 		l.putMints()
 		l.Facts[mintA] = &ledger.Mint{Decimals: 5}

@@ -52,9 +52,10 @@ type Ledger interface {
 type Config struct {
 	wire.Config // of its connections; Handler is the server's own. Exempt clients are not limited either.
 
-	Ledger  Ledger
-	Version string // of the service, N.N.N
-	RPCPort int    // where JSON-RPC is spoken, which the console shows; 0: nowhere
+	Ledger     Ledger
+	Version    string // of the service, N.N.N
+	IndexMints bool   // the ledger lists the token accounts of a mint
+	RPCPort    int    // where JSON-RPC is spoken, which the console shows; 0: nowhere
 
 	PerMinute, PerHour int            // requests a client may make, 0: unlimited
 	Keys               *apikey.Ring   // callers with a limit of their own; nil: a key that is sent is not looked at

@@ -26,12 +26,13 @@ type questions struct {
 	client                                 *clientlib.Client // it hides that of the victim
 	tip                                    uint64
 	signature, key, wallet, cursor, nobody string
+	mint                                   string // that key holds
 	text                                   string // all of them as JSON, for programs
 }
 
 func askable(t *testing.T) *questions {
 	t.Helper()
-	v := launch(t, "--data-dir", t.TempDir(), "--source", "sim:seed=3,accounts=300,tps=400,slot_time=0,slots=60").ready()
+	v := launch(t, "--data-dir", t.TempDir(), "--source", "sim:seed=3,accounts=300,tps=400,slot_time=0,slots=60", "--index-mints").ready()
 	v.ending()
 	c, err := clientlib.New(v.base, clientlib.Options{})
 	must(t, err)
@@ -43,10 +44,10 @@ func askable(t *testing.T) *questions {
 	held := all[slices.IndexFunc(all, func(a clientlib.Account) bool { return a.Token != nil })]
 	q := &questions{
 		victim: v, client: c, tip: recent.Slot, signature: recent.Value.Transactions[0].Signature,
-		key: held.Pubkey, wallet: held.Token.Owner, cursor: *list.Value.NextCursor, nobody: toolKey("nobody").String(),
+		key: held.Pubkey, wallet: held.Token.Owner, mint: held.Token.Mint, cursor: *list.Value.NextCursor, nobody: toolKey("nobody").String(),
 	}
 	text, err := json.Marshal(map[string]any{
-		"slot": q.tip, "signature": q.signature, "key": q.key, "wallet": q.wallet,
+		"slot": q.tip, "signature": q.signature, "key": q.key, "wallet": q.wallet, "mint": q.mint,
 		"program": tokenProgram, "cursor": q.cursor, "nobody": q.nobody,
 	})
 	must(t, err)
@@ -191,6 +192,8 @@ func TestClientReadsWhatTheNodeAnswers(t *testing.T) {
 		called(c.Transactions(ctx, tokenProgram, clientlib.HistoryPage{}, read)).at("/account/%s/transactions", tokenProgram),
 		called(c.Balance(ctx, q.key, read)).at("/account/%s/balance", q.key),
 		called(c.Tokens(ctx, q.wallet, clientlib.Page{}, read)).at("/account/%s/tokens", q.wallet),
+		called(c.Holders(ctx, q.mint, 0, read)).at("/account/%s/holders", q.mint),
+		called(c.Holders(ctx, q.mint, 2, read)).at("/account/%s/holders?limit=2", q.mint),
 		called(c.Program(ctx, tokenProgram, page, read)).at("/accounts/program/%s?limit=1&cursor=%s", tokenProgram, q.cursor),
 		called(c.Program(ctx, tokenProgram, filtered, clientlib.Read{Data: true})).at("/accounts/program/%s?include=data&data_size=165&memcmp=0:2g&memcmp=64:11", tokenProgram),
 		called(c.Accounts(ctx, []string{q.key, q.nobody}, read)).at("/accounts?keys=%s,%s", q.key, q.nobody),

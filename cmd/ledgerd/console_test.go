@@ -46,7 +46,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	random, _ := seededRand(t)
 	c, dir := newCutter(t, random, 0, 0, func() string { return *to.Load() }), t.TempDir()
 	start := func() *victim {
-		v := launch(t, "--data-dir", dir, "--source", source, "--data", "all", "--rpc-listen", "127.0.0.1:0").ready()
+		v := launch(t, "--data-dir", dir, "--source", source, "--data", "all", "--rpc-listen", "127.0.0.1:0", "--index-mints").ready()
 		address := hostOf(v.base)
 		to.Store(&address)
 		return v

@@ -21,7 +21,7 @@ type rpcFlags struct {
 	RPCListen     string   `name:"rpc-listen" help:"Address of the listener for Solana's JSON-RPC, such as 127.0.0.1:8899; WebSockets are on the port above, too. unix:PATH is a Unix socket. Limits, API keys and certificates are those of --listen. By default there is none." placeholder:"HOST:PORT"`
 	RPCForward    []string `name:"rpc-forward" help:"Nodes that are asked, in this order, what this one cannot answer. Whoever may call this node may so call them." placeholder:"URL,…"`
 	GenesisHash   string   `help:"What getGenesisHash answers; no block tells it." placeholder:"HASH"`
-	IndexMints    bool     `help:"List the token accounts of a mint, for getTokenLargestAccounts: 13 bytes of memory for each."`
+	IndexMints    bool     `help:"List the token accounts of a mint, for its largest holders: 13 bytes of memory for each."`
 	SlotsPerEpoch uint64   `help:"How long an epoch is; by default as on the public clusters." default:"432000" placeholder:"N"`
 }
 
@@ -39,9 +39,6 @@ func (f *rpcFlags) validate(listen, opsListen string) error {
 	if f.RPCListen == "" {
 		if len(f.RPCForward) > 0 {
 			return errors.New("--rpc-forward needs --rpc-listen")
-		}
-		if f.IndexMints {
-			return errors.New("--index-mints needs --rpc-listen")
 		}
 		return nil
 	}

@@ -271,7 +271,7 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 	write := writeMetrics(set)
 	identity := ratelimit.NewIdentity(c.TrustedProxies, nil)
 	n.public = httpd.New(httpd.Config{
-		Ledger: answers{n.engine, n}, Version: build.Version, RPCPort: n.rpcPort(), Upgrade: n.hub.Upgrade, WouldRefuse: n.hub.WouldRefuse, MayUpgrade: n.hub.HasHead,
+		Ledger: answers{n.engine, n}, Version: build.Version, IndexMints: c.IndexMints, RPCPort: n.rpcPort(), Upgrade: n.hub.Upgrade, WouldRefuse: n.hub.WouldRefuse, MayUpgrade: n.hub.HasHead,
 		Keys: n.keys, Memory: memory, Metrics: set, WriteMetrics: write, AccessLog: n.accessLog, Turn: giveway.Turn,
 		Config: wire.Config{Identity: identity, IdleTimeout: c.IdleTimeout, Log: n.logger, TLS: n.tls},
 	})

@@ -181,6 +181,12 @@ func (c *Client) Tokens(ctx context.Context, wallet string, p Page, r Read) (Ans
 	return get[Tokens](ctx, c, "/account/"+url.PathEscape(wallet)+"/tokens", p.in(r.query()))
 }
 
+// Holders returns the token accounts that hold the most of a mint, the largest first, with what they hold: at most 100. A node
+// answers that with --index-mints.
+func (c *Client) Holders(ctx context.Context, mint string, limit int, r Read) (Answer[Holders], error) {
+	return get[Holders](ctx, c, "/account/"+url.PathEscape(mint)+"/holders", Page{Limit: limit}.in(r.query()))
+}
+
 // Program returns a page of the accounts that a program owns. With a filter a page may be shorter than its limit, and empty, though the list goes on:
 // it ends where NextCursor is nil.
 func (c *Client) Program(ctx context.Context, program string, p Page, r Read) (Answer[ProgramAccounts], error) {

@@ -117,6 +117,12 @@ type (
 		NextCursor *string `json:"next_cursor"` // nil at the end
 	}
 
+	// Holders are the token accounts that hold the most of a mint, the largest first, with their facts.
+	Holders struct {
+		Pubkey  string    `json:"pubkey"` // of the mint
+		Holders []Account `json:"holders"`
+	}
+
 	// ProgramAccounts is a page of the accounts that a program owns, in the order of their keys.
 	ProgramAccounts struct {
 		ProgramID  string    `json:"program_id"`

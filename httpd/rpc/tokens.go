@@ -1,12 +1,10 @@
 package rpc
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/valyala/fastjson"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd"
 	"ledgerd/httpd/encode"
 )
 
@@ -172,7 +170,7 @@ func (c *call) tokens(of ledger.Pubkey, f *form) (*scan, error) {
 	return s, c.x.Reserve(tokenPage * accountBytes) // for the page that is read
 }
 
-// largestAccounts answers the token accounts that hold the most of a mint. Of equal amounts the greater key comes first, as in Agave.
+// largestAccounts answers the token accounts that hold the most of a mint.
 func (c *call) largestAccounts(dst []byte) ([]byte, error) {
 	key, _ := c.about("mint")
 	if c.wrong == nil && !c.door.config.IndexMints {
@@ -190,11 +188,7 @@ func (c *call) largestAccounts(dst []byte) ([]byte, error) {
 	var largest []ledger.Account
 	for err == nil && !s.whole {
 		err = s.read()
-		largest = append(largest, s.left...)
-		slices.SortFunc(largest, func(a, b ledger.Account) int {
-			return cmp.Or(cmp.Compare(b.Token.Amount, a.Token.Amount), b.Pubkey.Compare(&a.Pubkey))
-		})
-		largest = largest[:min(len(largest), largestTokens)]
+		largest = httpd.KeepLargest(append(largest, s.left...), largestTokens)
 	}
 	dst = append(c.appendContext(dst), '[')
 	var list encode.List

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url';
 
 const [library, address, words] = process.argv.slice(2);
 const { Client, StatusError } = await import(pathToFileURL(library));
-const { slot, signature, key, wallet, program, cursor, nobody } = JSON.parse(words);
+const { slot, signature, key, wallet, mint, program, cursor, nobody } = JSON.parse(words);
 const client = new Client(address);
 
 /** JSON in which a BigInt is written with all of its digits. */
@@ -36,5 +36,6 @@ await show(`/account/${key}/transactions?limit=2&order=oldest&status=success&fro
   client.transactions(key, { limit: 2, order: 'oldest', status: 'success', from_slot: 0n, to_slot: BigInt(slot) }));
 await show(`/account/${key}/balance`, client.balance(key));
 await show(`/account/${wallet}/tokens`, client.tokens(wallet));
+await show(`/account/${mint}/holders?limit=2`, client.holders(mint, { limit: 2 }));
 await show(`/accounts/program/${program}?limit=3&cursor=${cursor}`, client.program(program, { limit: 3, cursor }));
 await show(`/accounts?keys=${key},${nobody}`, client.accounts([key, nobody]));

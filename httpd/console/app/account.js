@@ -13,8 +13,7 @@ import { Updates } from './updates.js';
 const pageSize = 25;
 const shownBytes = 512; // of data
 const exempt = 2n ** 64n - 1n; // the rent epoch of an account that never pays rent
-const mostHolders = 1000;
-const holdersRest = 10_000; // ms between two questions for them, each of which goes through all accounts of the token program
+const holdersRest = 10_000; // ms between two questions for them, each of which goes through all token accounts of the mint
 
 /** @param {AbortSignal} signal @param {string} key */
 export function accountPage(signal, key) {
@@ -50,7 +49,7 @@ export function accountPage(signal, key) {
     return [
       facts(...holding(value.token), ...issuing(value.mint), ['owner', unknown('owner', accountLink(value.owner))], ['executable', unknown('executable', value.executable ? 'yes' : 'no')],
         ['rent epoch', unknown('rent_epoch', value.rent_epoch === exempt ? 'exempt' : number(value.rent_epoch))]),
-      value.mint && holders(key, value, signal), value.data && dataBytes(value),
+      value.mint && holders(key, value.mint, signal), value.data && dataBytes(value),
       value.executable && owned(key, signal),
     ].filter(Boolean);
   };
@@ -76,29 +75,23 @@ const holding = (token) => (token ? [['holds', holds(token)], ['mint', accountLi
 
 const issuing = (mint) => (mint ? [['supply', mint.supply === null ? 'not known' : amount(mint.supply, mint.decimals)], ['decimals', mint.decimals]] : []);
 
-// Who holds most of a mint. Its accounts are found by their data, which begins with it and is longer where extensions follow.
-function holders(key, { mint: { decimals }, owner }, signal) {
-  const show = ({ value: { accounts, next_cursor: more }, partial }) => {
-    const all = accounts.filter(({ token }) => token).sort((a, b) => (BigInt(b.token.amount) > BigInt(a.token.amount) ? 1 : -1));
-    if (all.length === 0) {
-      return h('p.quiet', partial.includes('data') ? 'This node does not keep the data of token accounts, by which they are found.'
-        : more ? 'None of the accounts that were looked through.' : 'No account that is held holds any of it. Who does is listed here, the largest first.');
-    }
-    const rows = all.slice(0, pageSize).map(({ pubkey, token }) => h('tr', h('td', accountLink(pubkey, true)), h('td', accountLink(token.owner, true)),
-      cell(amount(token.amount, decimals))));
+// Who holds most of a mint.
+function holders(key, { decimals }, signal) {
+  const show = ({ value: { holders: all } }) => {
+    if (all.length === 0) return h('p.quiet', 'No account that is held holds any of it. Who does is listed here, the largest first.');
+    const rows = all.map(({ pubkey, token }) => h('tr', h('td', accountLink(pubkey, true)), h('td', accountLink(token.owner, true)), cell(amount(token.amount, decimals))));
     return [table('Holders of this mint, largest first', ['token account', 'wallet', 'amount>'], h('tbody', rows)),
-      h('p.quiet', `the largest ${rows.length} of ${more ? `the first ${number(all.length)} by key` : number(all.length)}`)];
+      h('p.quiet', rows.length < pageSize ? `all ${rows.length}` : `the largest ${rows.length}`)];
   };
-  const ask = () => client.program(owner, { memcmp: [`0:${key}`], include: 'token', limit: mostHolders, signal });
-  const place = asked(ask, show, signal);
+  const ask = () => client.holders(key, { limit: pageSize, signal });
+  const place = asked(ask, show, signal, (error) => (error.status === 404 ? h('p.quiet', 'This node does not list who holds a mint, which takes --index-mints.') : refusal(error)));
   let at = Date.now();
   follow(async () => {
     if (Date.now() - at < holdersRest || place.matches(':focus-within')) return;
-    place.replaceChildren(...[show(await ask())].flat());
     at = Date.now();
+    place.replaceChildren(...[show(await ask())].flat());
   }, signal);
-  return h('section', { id: 'holders' }, h('h2', 'Holders'), place,
-    curl(`/accounts/program/${owner}?memcmp=0:${key}&include=token&limit=${mostHolders}`));
+  return h('section', { id: 'holders' }, h('h2', 'Holders'), place, curl(`/account/${key}/holders?limit=${pageSize}`));
 }
 
 // The first bytes of the data of an account, in hexadecimal and as text.

@@ -165,6 +165,8 @@ export class Client {
   transactions(pubkey: string, read?: Read): Promise<Answer<AccountTransactions>>;
   balance(pubkey: string, read?: Read): Promise<Answer<Balance>>;
   tokens(wallet: string, read?: Read): Promise<Answer<{ pubkey: string; tokens: Token[]; next_cursor: string | null }>>;
+  /** The token accounts that hold the most of a mint, the largest first; a node answers that with --index-mints. */
+  holders(mint: string, read?: Read): Promise<Answer<{ pubkey: string; holders: Account[] }>>;
   program(program: string, read?: Read): Promise<Answer<{ program_id: string; accounts: Account[]; next_cursor: string | null }>>;
   accounts(pubkeys: string[], read?: Read): Promise<Answer<{ accounts: (Account | null)[] }>>;
   stream(subscription?: Subscription, handler?: Handler): Stream;

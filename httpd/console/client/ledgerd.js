@@ -78,6 +78,7 @@ export class Client {
   transactions(pubkey, read) { return this.get(`/account/${encodeURIComponent(pubkey)}/transactions`, read); }
   balance(pubkey, read) { return this.get(`/account/${encodeURIComponent(pubkey)}/balance`, read); }
   tokens(wallet, read) { return this.get(`/account/${encodeURIComponent(wallet)}/tokens`, read); }
+  holders(mint, read) { return this.get(`/account/${encodeURIComponent(mint)}/holders`, read); }
   program(program, read) { return this.get(`/accounts/program/${encodeURIComponent(program)}`, read); }
   accounts(pubkeys, read) { return this.get('/accounts', { ...read, keys: pubkeys.join(',') }); }
 

@@ -27,12 +27,13 @@ same<Told<'transactions'>, Documented['AccountTransactions']>(true);
 same<Told<'account'>, Documented['Account']>(true);
 same<Told<'balance'>, Documented['Balance']>(true);
 same<Told<'tokens'>, Documented['Tokens']>(true);
+same<Told<'holders'>, Documented['Holders']>(true);
 same<Told<'program'>, Documented['ProgramAccounts']>(true);
 same<Told<'accounts'>, Documented['Accounts']>(true);
 export const whole = (client: held.Client): told.Client => client;
 export const nothingMore = (member: Exclude<keyof held.Client, keyof told.Client>): 'options' | 'get' | 'ask' | 'headers' | 'answer' | 'note' => member;
 
-const { slot, signature, key, wallet, program, cursor, nobody } = JSON.parse(process.argv[3] ?? '', (name, v) => (name === 'slot' ? BigInt(v) : v));
+const { slot, signature, key, wallet, mint, program, cursor, nobody } = JSON.parse(process.argv[3] ?? '', (name, v) => (name === 'slot' ? BigInt(v) : v));
 const client = connect(process.argv[2] ?? '');
 
 /** JSON in which a BigInt is written with all of its digits. */
@@ -54,6 +55,7 @@ await show(`/account/${nobody}`, client.GET('/account/{pubkey}', { params: { pat
 await show(`/account/${key}/transactions?limit=3`, client.GET('/account/{pubkey}/transactions', { params: { path: { pubkey: key }, query: { limit: 3 } } }));
 await show(`/account/${key}/balance`, client.GET('/account/{pubkey}/balance', { params: { path: { pubkey: key } } }));
 await show(`/account/${wallet}/tokens`, client.GET('/account/{pubkey}/tokens', { params: { path: { pubkey: wallet } } }));
+await show(`/account/${mint}/holders?limit=3`, client.GET('/account/{pubkey}/holders', { params: { path: { pubkey: mint }, query: { limit: 3 } } }));
 const page = { path: { program_id: program }, query: { limit: 3, cursor } };
 await show(`/accounts/program/${program}?limit=3&cursor=${cursor}`, client.GET('/accounts/program/{program_id}', { params: page }));
 await show(`/accounts?keys=${key},${nobody}`, client.GET('/accounts', { params: { query: { keys: [key, nobody] } } }));

@@ -15,8 +15,8 @@ import (
 
 // wanted is what to ask for.
 type wanted struct {
-	Slot                                            uint64
-	Signature, Key, Wallet, Program, Cursor, Nobody string
+	Slot                                                  uint64
+	Signature, Key, Wallet, Mint, Program, Cursor, Nobody string
 }
 
 func main() {
@@ -51,6 +51,8 @@ func main() {
 	show("/account/"+w.Key+"/balance", balance.JSON200, balance.HTTPResponse, err)
 	tokens, err := c.TokensWithResponse(ctx, w.Wallet, nil)
 	show("/account/"+w.Wallet+"/tokens", tokens.JSON200, tokens.HTTPResponse, err)
+	holders, err := c.HoldersWithResponse(ctx, w.Mint, &ledger.HoldersParams{Limit: &limit})
+	show("/account/"+w.Mint+"/holders?limit=3", holders.JSON200, holders.HTTPResponse, err)
 	program, err := c.ProgramAccountsWithResponse(ctx, w.Program, &ledger.ProgramAccountsParams{Limit: &limit, Cursor: &w.Cursor})
 	show("/accounts/program/"+w.Program+"?limit=3&cursor="+w.Cursor, program.JSON200, program.HTTPResponse, err)
 	accounts, err := c.AccountsWithResponse(ctx, &ledger.AccountsParams{Keys: []string{w.Key, w.Nobody}})
