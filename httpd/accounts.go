@@ -103,14 +103,16 @@ func (r *request) holders() error {
 	var largest []ledger.Account
 	var v ledger.View
 	room, q, deadline := r.server.answers.list(), r.params.query, r.now.Add(holdersTime)
-	for after := (ledger.Opt[ledger.Pubkey]{}); ; {
+	after := ledger.Opt[ledger.Pubkey]{}
+	for n := 1; n == 1 || after.Known; n++ {
+		if err := r.TakePage(n); err != nil {
+			return err
+		}
 		q.TokensOf = ledger.OfMint
 		if room, after, v, err = r.server.config.Ledger.Tokens(q, mint, after, holderPage, room); err != nil {
 			return err
 		}
-		if largest = KeepLargest(append(largest, room...), r.params.limit); !after.Known {
-			break
-		}
+		largest = KeepLargest(append(largest, room...), r.params.limit)
 		q = goOn(v)
 		q.Deadline = deadline
 	}

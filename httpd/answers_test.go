@@ -97,6 +97,26 @@ func TestHoldersAreOfOneVersion(t *testing.T) {
 	ledgertest.Equal(t, len(asked), 5, "queries")
 }
 
+// Each tenth page of the accounts that one answer looks through is a request more.
+func TestLongListsCountAsSeveralRequests(t *testing.T) {
+	for most, status := range map[int]int{0: 200, 3: 200, 2: 429} {
+		h := serve(t, func(c *Config) {
+			c.PerMinute = most
+			scenes["holders in pages"](c, c.Ledger.(*fakeLedger), "1")
+		})
+		for i := range 25 - 4 {
+			a := h.ledger.Held[testKey(70)]
+			a.Pubkey = testKey(byte(80 + i))
+			h.ledger.Put(a)
+		}
+		r := h.get("/api/account/" + mintA.String() + "/holders")
+		ledgertest.Equal(t, r.status, status, "with a limit of %d", most)
+		if most > 0 {
+			ledgertest.Equal(t, r.header.Get("X-RateLimit-Remaining"), "0", "what remains of %d", most)
+		}
+	}
+}
+
 // A page of a list ends where its data is long, but for its first account, and says where the next one begins.
 func TestPagesEndWhereTheirDataIsLong(t *testing.T) {
 	h := serve(t, nil)

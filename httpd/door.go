@@ -41,6 +41,15 @@ func (x *Exchange) TakeMore(n int) error {
 	return x.limitError()
 }
 
+// TakePage counts the page with a number, of those that are looked through for one answer: each tenth is one more request, so that a long list is
+// not as cheap as a short one.
+func (x *Exchange) TakePage(n int) error {
+	if n%10 != 0 {
+		return nil
+	}
+	return x.TakeMore(1)
+}
+
 // Room returns the empty body with room for about so many bytes.
 func (x *Exchange) Room(bytes int) []byte {
 	x.grow(bytes)

@@ -137,7 +137,14 @@ var nodes = map[string]func(*settings){
 			b.Height, b.Time = ledger.Opt[uint64]{}, ledger.Opt[int64]{}
 		}
 	},
-	"a node that takes ten requests a minute":                 func(s *settings) { s.public.PerMinute = 10 },
+	"a node that takes ten requests a minute": func(s *settings) { s.public.PerMinute = 10 },
+	"a node that takes two requests a minute, and lists a mint that many hold": func(s *settings) {
+		s.public.PerMinute, s.door.IndexMints = 2, true
+		for n := range 50 {
+			s.Put(ledger.Account{Pubkey: ledger.Pubkey{99, byte(n)}, Owner: ledger.TokenProgram, Lamports: 1, Known: ledger.FieldsShown | ledger.FieldToken,
+				Token: &ledger.TokenAccount{Mint: mint, Owner: wallet, Amount: 1}})
+		}
+	},
 	"a node without a log that keeps what it told last alone": func(s *settings) { s.hub.RecentBytes = 1 },
 }
 

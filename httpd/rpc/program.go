@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/valyala/fasthttp"
 	"github.com/valyala/fastjson"
 
 	"ledgerd/engine/ledger"
@@ -22,7 +23,10 @@ const (
 	heldBytes = 512 // about what an account takes while it is held, without its data
 )
 
-var errScan = &callError{code: codeScan, message: "the accounts could not be looked through in time"}
+var (
+	errScan  = &callError{code: codeScan, message: "the accounts could not be looked through in time"}
+	errSpent = &callError{code: fasthttp.StatusTooManyRequests, message: "too many requests: each 10 pages of a list count as one"}
+)
 
 // programAccounts answers the accounts of a program that its filters take, in the order of their keys.
 func (c *call) programAccounts(dst []byte) ([]byte, error) {
@@ -68,6 +72,7 @@ type scan struct {
 	of      ledger.Pubkey
 	skips   func(ledger.Account) bool // nil: none is
 	page    int                       // how many are read at once
+	pages   int                       // that were read
 	room    []ledger.Account          // of the last page
 	left    []ledger.Account          // of it, which are not encoded
 	mints   mints                     // theirs, once they are looked up
@@ -109,6 +114,9 @@ func (s *scan) read() error {
 	}
 	var v ledger.View
 	var err error
+	if s.pages++; !s.fixed && s.x.TakePage(s.pages) != nil {
+		return errSpent
+	}
 	s.room, s.after, v, err = s.list(s.query, s.of, s.after, s.page, s.room)
 	s.whole = !s.after.Known
 	switch err = s.from(v, err); {
