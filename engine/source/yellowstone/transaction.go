@@ -15,7 +15,7 @@ func (u *Update) decodeTransaction(message []byte) error {
 	return decodeTransactionInfo(info, &u.Transaction)
 }
 
-// decodeTransactionStatus reads SubscribeUpdateTransactionStatus: slot 1, signature 2, is_vote 3, index 4, err 5.
+// decodeTransactionStatus reads SubscribeUpdateTransactionStatus: slot 1, signature 2, is_vote 3, index 4, err 5, bank_id 6.
 func (u *Update) decodeTransactionStatus(message []byte) error {
 	m := reader{rest: message}
 	for m.next() {
@@ -24,6 +24,8 @@ func (u *Update) decodeTransactionStatus(message []byte) error {
 			number(&m, &u.Slot)
 		case 4:
 			m.index(&u.Transaction.Index)
+		case 6:
+			number(&m, &u.Bank)
 		}
 	}
 	return m.err
