@@ -125,7 +125,7 @@ func exchange[T any](ctx context.Context, c *client, maxBytes int, method string
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := c.http.Do(r)
 	if err != nil {
-		return nil, fail(transportCause(err), nil)
+		return nil, fail(transportCause(err), whyUnreachable(err))
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {

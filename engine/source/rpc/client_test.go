@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -106,6 +109,47 @@ func TestFilesSayWhomTheNodeIsAndWhatItIsSent(t *testing.T) {
 	ledgertest.Contains(t, s.Trouble(), "the source is not connected since ", "the trouble")
 	_, err = ParseSpec(strings.ReplaceAll(c.URL.String(), "theirs", "x&token-file="+token))
 	ledgertest.ErrorSays(t, err, "is empty", "an empty file")
+}
+
+// A node that is not reached because of a certificate, a protocol or a name is told with that, and without its address.
+func TestWhyANodeIsNotReached(t *testing.T) {
+	answers := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"jsonrpc":"2.0","id":1,"result":7}`) })
+	encrypted, strict, plain, gone := httptest.NewTLSServer(answers), httptest.NewUnstartedServer(answers), httptest.NewServer(answers), httptest.NewServer(answers)
+	strict.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	strict.StartTLS()
+	gone.Close()
+	for _, node := range []*httptest.Server{encrypted, strict, plain} {
+		node.Config.ErrorLog = log.New(io.Discard, "", 0)
+		defer node.Close()
+	}
+	known := x509.NewCertPool()
+	known.AddCert(encrypted.Certificate())
+	for name, tt := range map[string]struct {
+		address string
+		tls     *tls.Config
+		want    string
+	}{
+		"authority":   {encrypted.URL, &tls.Config{}, "its certificate is of an authority that is not known here"},
+		"name":        {encrypted.URL, &tls.Config{RootCAs: known, ServerName: "other.example"}, "its certificate is for another name"},
+		"time":        {encrypted.URL, &tls.Config{RootCAs: known, Time: func() time.Time { return time.Unix(1<<33, 0) }}, "its certificate has run out, or does not hold yet"},
+		"no TLS":      {strings.Replace(plain.URL, "http:", "https:", 1), &tls.Config{}, "it does not speak TLS"},
+		"certificate": {strict.URL, &tls.Config{RootCAs: known}, "it turns TLS down, as where it asks for a certificate"},
+		"nobody":      {gone.URL, &tls.Config{}, "nobody listens there"},
+		"no address":  {"http://node.invalid", &tls.Config{}, "its name has no address"},
+	} {
+		address, err := url.Parse(tt.address)
+		must(t, err)
+		c := Config{URL: address, TLS: tt.tls}
+		if name == "no address" {
+			c.Dial = func(context.Context, string, string) (net.Conn, error) {
+				return nil, &net.DNSError{Err: "no such host", Name: "node.invalid", IsNotFound: true}
+			}
+		}
+		s := New(c)
+		_, err = s.client.slot(t.Context(), ledger.Confirmed)
+		ledgertest.Equal(t, fmt.Sprint(err), "getSlot: the node cannot be reached: "+tt.want, name)
+		s.CloseIdle()
+	}
 }
 
 func hangsUp(*fakeCall) bool { panic(http.ErrAbortHandler) }

@@ -4,10 +4,12 @@ import (
 	"compress/flate"
 	"compress/gzip"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"syscall"
 	"time"
 
@@ -114,6 +116,32 @@ func transportCause(err error) cause {
 		return broken
 	}
 	return unreachable
+}
+
+// whyUnreachable says more of why a node cannot be reached, in words that tell nothing of its address; nil if nothing more is known.
+func whyUnreachable(err error) error {
+	invalid, isInvalid := errors.AsType[x509.CertificateInvalidError](err)
+	_, isNamed := errors.AsType[x509.HostnameError](err)
+	_, isUnknown := errors.AsType[x509.UnknownAuthorityError](err)
+	told, isTold := errors.AsType[*net.OpError](err)
+	lookup, isLookup := errors.AsType[*net.DNSError](err)
+	switch {
+	case isInvalid && invalid.Reason == x509.Expired:
+		return errors.New("its certificate has run out, or does not hold yet")
+	case isNamed:
+		return errors.New("its certificate is for another name")
+	case isUnknown:
+		return errors.New("its certificate is of an authority that is not known here")
+	case isTold && told.Op == "remote error": // an alert of TLS, of which crypto/tls has no type
+		return errors.New("it turns TLS down, as where it asks for a certificate")
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return errors.New("it does not speak TLS")
+	case isLookup && lookup.IsNotFound:
+		return errors.New("its name has no address")
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return errors.New("nobody listens there")
+	}
+	return nil
 }
 
 // bodyCause tells what ended the reading of an answer that had begun.
