@@ -97,8 +97,8 @@ func (f *follower) walk(ctx context.Context, slots []ledger.Slot, toNewest bool)
 		switch {
 		case ctx.Err() != nil:
 			return false, ctx.Err()
-		case err != nil && causeOf(err).isAbsence() && !p.named && !q.only():
-			q.drop() // a later block tells whether it is missing, by its parent link
+		case err != nil && causeOf(err).isAbsence() && !p.named && !q.only() && (!f.rootless || f.failures >= patience-1):
+			q.drop() // a later block tells whether it is missing, by its parent link, unless it is to be the first of all
 		case err != nil:
 			return false, f.miss(ctx, p.slot, err)
 		case f.follows(b) && !f.rootless && !b.PreviousBlockhash.Known: // then it builds on what the node shows in its parent's place
@@ -108,6 +108,9 @@ func (f *follower) walk(ctx context.Context, slots []ledger.Slot, toNewest bool)
 			}
 			b.PreviousBlockhash = ledger.Some(hash)
 		case f.follows(b):
+			if f.rootless && b.Slot > slots[0] {
+				f.config.Logger.Warn("the node lists blocks that it does not have: what is followed begins later", "listed_slot", uint64(slots[0]), "slot", uint64(b.Slot))
+			}
 			if err := f.put(ctx, b, b.Slot == f.upTo || f.upTo == 0 && toNewest && q.only()); err != nil {
 				return false, err
 			}
