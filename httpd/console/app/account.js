@@ -79,7 +79,7 @@ const issuing = (mint) => (mint ? [['supply', mint.supply === null ? 'not known'
 function holders(key, { decimals }, signal) {
   const show = ({ value: { holders: all } }) => {
     if (all.length === 0) return h('p.quiet', 'No account that is held holds any of it. Who does is listed here, the largest first.');
-    const rows = all.map(({ pubkey, token }) => h('tr', h('td', accountLink(pubkey, true)), h('td', accountLink(token.owner, true)), cell(amount(token.amount, decimals))));
+    const rows = all.map(({ pubkey, token }) => h('tr', h('td', accountLink(pubkey)), h('td', accountLink(token.owner)), cell(amount(token.amount, decimals))));
     return [table('Holders of this mint, largest first', ['token account', 'wallet', 'amount>'], h('tbody', rows)),
       h('p.quiet', rows.length < pageSize ? `all ${rows.length}` : `the largest ${rows.length}`)];
   };
@@ -117,7 +117,7 @@ const listed = (ask, name, row, caption, headings, empty, signal, live) => paged
 
 // The token accounts of a wallet.
 function tokens(key, signal) {
-  const row = (token) => h('tr', h('td', accountLink(token.token_account, true)), h('td', accountLink(token.mint, true)),
+  const row = (token) => h('tr', h('td', accountLink(token.token_account)), h('td', accountLink(token.mint)),
     cell(holds(token)), h('td', token.state ?? '–'));
   return h('section', { id: 'tokens' }, h('h2', 'Tokens'), listed((read) => client.tokens(key, read), 'tokens', row,
     'Token accounts of this wallet', ['token account', 'mint', 'amount>', '-state'], 'No token account that is held names it as its wallet.', signal));

@@ -60,13 +60,10 @@ export const clock = (ms) => new Date(ms).toLocaleTimeString('en-GB');
 /** The ends of a long name. */
 export const ends = (text) => `${text.slice(0, 6)}…${text.slice(-4)}`;
 
-const linked = (href, text, short) => h('a', { href, class: 'key', title: short ? text : null }, short ? ends(text) : text);
-
-/** Links to the pages of this console. A short one shows the ends of the name; an account that has one is shown by what people call it. */
-export const accountLink = (key, short = false) => {
-  if (!key) return 'not known';
+/** Links to the pages of this console. An account that has a name is shown by what people call it. */
+export const accountLink = (key) => {
   const name = nameOf(key);
-  return name ? h('a', { href: `#/account/${key}`, class: 'key', title: key }, name) : linked(`#/account/${key}`, key, short);
+  return key ? h('a', { href: `#/account/${key}`, class: 'key', title: name && key }, name ?? key) : 'not known';
 };
-export const transactionLink = (signature) => linked(`#/tx/${signature}`, signature);
+export const transactionLink = (signature) => h('a', { href: `#/tx/${signature}`, class: 'key' }, signature);
 export const blockLink = (slot) => h('a', { href: `#/block/${slot}`, class: 'slot' }, number(slot));
