@@ -62,6 +62,10 @@
 // point is final, so that the sequencer learns that the input has statuses. Statuses of later slots that do not
 // name a block name it now, if the input has shown only one, not more than 4096 slots ago.
 //
+// An input that begins below the resume point shows the block there, if it is of the same ledger. Where it shows another one, or
+// passes over that slot, what builds on that and does not say on which block says so now, or it would be placed on what is held; and if
+// the block never comes, Run ends with an error.
+//
 // An input of which everything is held already ends quietly, and what follows in further
 // inputs is new. New files are named after the old ones: alone, they lose the base state in
 // front of their first block, with a warning.

@@ -16,7 +16,10 @@ type sink struct {
 	log  *slog.Logger        // may be nil without from
 
 	spoke         bool // a status was emitted
+	below         bool // a block below the resume point was seen: the input must show that one, too
 	passed        bool // a block at or past the resume point was seen
+	found         bool // that block was seen
+	strayed       bool // one was seen that is on no branch with it
 	sawBlock      bool
 	basesHeldBack int
 	seen          []seenBlock // past the resume point: those of a slot stand at slot % seenSlots
@@ -31,10 +34,11 @@ const maxBaseAccounts = 4096
 // A status that comes even later passes as it was read.
 const seenSlots = 4096
 
-// seenBlock is the first block of a slot, and how many there were.
+// seenBlock is the first block of a slot, whether it is on no branch with the resume point, and how many there were.
 type seenBlock struct {
 	slot   ledger.Slot
 	hash   ledger.Hash
+	strays bool
 	blocks int
 }
 
@@ -113,18 +117,34 @@ func (k *sink) resumedBlock(b *ledger.Block) ledger.Event {
 	}
 	k.sawBlock = true
 	if b.Slot < k.from.Slot {
+		k.below = true
 		return nil
 	}
 	k.passed = true
-	k.remember(b)
+	strays := false
+	if b.Slot == k.from.Slot {
+		strays = k.below && b.Blockhash != k.from.Blockhash
+		k.found = k.found || b.Blockhash == k.from.Blockhash
+	} else if on := k.seen[b.ParentSlot%seenSlots]; b.ParentSlot < k.from.Slot {
+		strays = k.below
+	} else if on.strays && on.slot == b.ParentSlot && (b.PreviousBlockhash.Value == on.hash || !b.PreviousBlockhash.Known && on.blocks == 1) {
+		named := *b // or it would be placed on what is held of that slot
+		named.PreviousBlockhash = ledger.Some(on.hash)
+		b, strays = &named, true
+	}
+	k.strayed = k.strayed || strays
+	k.remember(b, strays)
 	return b
 }
 
+// isOther reports whether an input that is read shows another ledger than that of the resume point.
+func (k *sink) isOther() bool { return k.strayed && !k.found }
+
 // remember notes a block, in the place of one too old to be asked for.
-func (k *sink) remember(b *ledger.Block) {
+func (k *sink) remember(b *ledger.Block, strays bool) {
 	switch s := &k.seen[b.Slot%seenSlots]; {
 	case s.blocks == 0 || s.slot < b.Slot:
-		*s = seenBlock{b.Slot, b.Blockhash, 1}
+		*s = seenBlock{b.Slot, b.Blockhash, strays, 1}
 	case s.slot == b.Slot && s.hash != b.Blockhash:
 		s.blocks++
 	}

@@ -76,6 +76,9 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 	if err := s.readAll(ctx, out); err != nil {
 		return err
 	}
+	if out.isOther() && !s.info.GapsAllowed {
+		return fmt.Errorf("the input has another block at slot %d than the finalized one that is held, or none: another ledger", from.Slot)
+	}
 	if out.basesHeldBack == 0 || out.sawBlock {
 		return nil
 	}

@@ -33,7 +33,11 @@ func outline(events []ledger.Event) string {
 	for _, e := range events {
 		switch e := e.(type) {
 		case *ledger.Block:
-			words = append(words, fmt.Sprintf("block %d", e.Slot))
+			word := fmt.Sprintf("block %d", e.Slot)
+			if e.PreviousBlockhash.Known {
+				word += fmt.Sprintf(" on %d", e.PreviousBlockhash.Value[1])
+			}
+			words = append(words, word)
 		case *ledger.BaseState:
 			words = append(words, fmt.Sprintf("base %d", e.Slot))
 		case *ledger.SlotStatus:
