@@ -21,6 +21,9 @@ type backlog struct {
 
 	gap   *packet  // comes first where the backlog is a digest; nil: it is whole
 	stale [][]bool // of a digest's updates: a newer state of the same account follows
+	// left are the accounts of a digest that the client was to be told of as they were before a stale update, and not as they were after it: it
+	// may have them still, so their newest state is sent whatever that is.
+	left map[ledger.Pubkey]struct{}
 }
 
 // telling is what a client is told of emissions, and how: what a subscriber wants, or a topic.
@@ -103,7 +106,7 @@ func (h *Hub) gather(b *backlog, total int64) (all bool) {
 	return true
 }
 
-// holds reports whether a part of the nth emission is sent.
+// holds reports whether a part of the nth emission is sent. It is asked of each part once, in log order.
 func (b *backlog) holds(n, part int) bool {
 	e := b.emissions[n]
 	switch {
@@ -112,7 +115,24 @@ func (b *backlog) holds(n, part int) bool {
 	case e.isMarker(part):
 		return b.gap == nil || n == len(b.emissions)-1
 	}
-	return (b.gap == nil || !b.stale[n][part]) && b.told.match(&e.updates[part])
+	u := &e.updates[part]
+	if b.gap == nil {
+		return b.told.match(u)
+	}
+	if !b.stale[n][part] {
+		_, left := b.left[u.Account.Pubkey]
+		return left || b.told.match(u)
+	}
+	if leaves(b.told, u) {
+		b.left[u.Account.Pubkey] = struct{}{}
+	}
+	return false
+}
+
+// leaves reports whether a client is told of an update for what the account was before it, and not for what it is after it.
+func leaves(told telling, u *ledger.Update) bool {
+	changes := u.OwnerBefore.Known || u.WalletBefore.Known || u.DataBefore.Known
+	return changes && told.match(u) && !told.match(&ledger.Update{Account: u.Account})
 }
 
 // parts visits the parts that are sent, in log order.
@@ -162,6 +182,7 @@ func (c *connection) writeBacklog(b *backlog) error {
 		if b.stale, err = c.hub.stale[b.level].at(c.outbox.ctx, b.total, b.emissions); err != nil {
 			return c.outbox.ending()
 		}
+		b.left = make(map[ledger.Pubkey]struct{})
 		to.add(b.gap)
 		c.hub.meters.gaps.Inc()
 	}

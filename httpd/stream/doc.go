@@ -54,7 +54,8 @@
 //
 // With overflow=conflate a client that falls behind is sent {"type":"gap","from_seq":F,"to_seq":T}
 // instead of being disconnected: of what lies after F and up to T only the newest state of each
-// account follows, in log order, and of slot_end and rollback frames only the newest. That is a digest, a backlog of the kept emissions without
+// account follows, in log order, and of slot_end and rollback frames only the newest. An account that left what the client named, and changed again,
+// is among them. That is a digest, a backlog of the kept emissions without
 // their stale states, which are the same for all that jump at one head. Its writer makes it, and the client pays for it. A follower
 // of a ring jumps when a quarter of the ring lies ahead. Where a quarter of an outbox is full or memory runs short, the updates in it are dropped,
 // and none comes in until the writer jumps over them, behind the snapshots that wait. What comes after a digest is complete again. Answers that
