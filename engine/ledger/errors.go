@@ -43,6 +43,7 @@ const (
 	AccountClosed                        // closed at Slot, the tombstone is still held
 	TransactionNotFound                  // no transaction held has the signature
 	TransactionNotIndexed                // likewise, on a node that holds no votes
+	TransactionLost                      // likewise, and it may be in a file of history that cannot be read, or is damaged
 	TransactionNotYet                    // the one that has the signature is in a block that has not reached the commitment level
 	SlotSkipped                          // a child's parent link proves that the slot has no block
 	SlotNotYetProduced                   // above the newest block of the commitment level
@@ -72,6 +73,7 @@ var absenceTexts = [...]string{
 	AccountNotIndexed:     "account not indexed: this node holds only part of the ledger",
 	TransactionNotFound:   "transaction not held: unknown, orphaned or pruned",
 	TransactionNotIndexed: "transaction not held: unknown, orphaned, pruned or a vote: votes are not indexed here",
+	TransactionLost:       "transaction not held: unknown, orphaned, pruned or not indexed: a file of history cannot be read, or is damaged",
 	TransactionNotYet:     "transaction held, and not yet at this commitment",
 	SlotSkipped:           "slot skipped: no block was produced in it",
 	SlotNotYetProduced:    "slot not yet produced at this commitment",

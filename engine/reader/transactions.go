@@ -49,10 +49,14 @@ func (r *Reader) transaction(v ledger.View, sig ledger.Signature, disk bool, by 
 			return t, err
 		}
 	}
-	if r.coverage.Load().SkipVotes || len(a.Stats().Damaged) > 0 {
-		return nil, &ledger.NotFoundError{Absence: ledger.TransactionNotIndexed}
+	absence := ledger.TransactionNotFound
+	switch {
+	case len(a.Stats().Damaged) > 0:
+		absence = ledger.TransactionLost
+	case r.coverage.Load().SkipVotes:
+		absence = ledger.TransactionNotIndexed
 	}
-	return nil, &ledger.NotFoundError{Absence: ledger.TransactionNotFound}
+	return nil, &ledger.NotFoundError{Absence: absence}
 }
 
 // inBlocks returns the transaction with a signature in blocks of a chain, nil if there is none.

@@ -3,6 +3,7 @@ package reader
 import (
 	"log/slog"
 	"reflect"
+	"syscall"
 	"testing"
 	"time"
 
@@ -59,7 +60,8 @@ func TestATransactionIsWaitedFor(t *testing.T) {
 	})
 }
 
-// A signature that memory holds above the commitment is not looked for on disk, where the answer would wait for its turn.
+// A signature that memory holds above the commitment is not looked for on disk, where the answer would wait for its turn. One that is nowhere may be
+// in a file of history that cannot be read.
 func TestATransactionThatMemoryHoldsIsNotLookedForOnDisk(t *testing.T) {
 	disk, quiet := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{}), slog.New(slog.DiscardHandler)
 	a, err := snapshot.OpenArchive(disk, "history", 1<<30, func() []string { return []string{"its root"} }, quiet)
@@ -83,6 +85,10 @@ func TestATransactionThatMemoryHoldsIsNotLookedForOnDisk(t *testing.T) {
 		ledgertest.Equal(t, err, error(&ledger.NotFoundError{Absence: want.absence}), "the answer for %s", sig)
 		ledgertest.Equal(t, disk.Calls() > 0, want.read, "whether the disk is read for %s", sig)
 	}
+	// Where a file of history cannot be read it may be there.
+	disk.Arm(vfstest.Plan{Call: 1, Err: syscall.EIO})
+	_, _, err = r.Transaction(ledger.Query{Head: head}, ledger.Signature{8})
+	ledgertest.Equal(t, err, error(&ledger.NotFoundError{Absence: ledger.TransactionLost}), "the answer where a file is lost")
 }
 
 // A page that ends before it found anything has an answer to go on from: older transactions may name the address.

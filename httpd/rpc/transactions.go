@@ -159,7 +159,8 @@ func historyError(err error, address ledger.Pubkey) error {
 	switch {
 	case !ok:
 		return err
-	case absent.Absence == ledger.TransactionNotFound, absent.Absence == ledger.TransactionNotIndexed, absent.Absence == ledger.TransactionNotYet:
+	case absent.Absence == ledger.TransactionNotFound, absent.Absence == ledger.TransactionNotIndexed,
+		absent.Absence == ledger.TransactionLost, absent.Absence == ledger.TransactionNotYet:
 		return elsewhere(codeFilterNotFound, "The transaction of before or until is not held")
 	}
 	return unlessAbsent(err, address)
