@@ -30,7 +30,7 @@ var (
 	errProgram    = badRequest("the program id in the path must be the base58 of exactly 32 bytes")
 	errSignature  = badRequest("the signature in the path must be the base58 of exactly 64 bytes")
 	errSlot       = badRequest("the slot in the path must be a plain decimal number below 2^64")
-	errUpgrade    = badRequest("this path is a WebSocket: it needs GET, HTTP/1.1, Upgrade: websocket, version 13 and a key of 16 bytes")
+	errUpgrade    = badRequest("this path is a WebSocket: it needs GET, HTTP/1.1, Connection: Upgrade without close, Upgrade: websocket, version 13 and a key of 16 bytes")
 
 	errNoRoute = &wire.Fault{Status: fasthttp.StatusNotFound, Text: "no such path"}
 	errNoMints = &wire.Fault{Status: fasthttp.StatusNotFound, Text: "account not indexed: this node does not list token accounts by their mints (--index-mints)"}

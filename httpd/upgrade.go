@@ -59,11 +59,11 @@ func (x *Exchange) Upgrade(owner upgrader) error {
 }
 
 // isUpgrade reports whether the request is the opening handshake of RFC 6455, section
-// 4.2.1.
+// 4.2.1. Of one that asks for the end of its connection, too, the answer would say both, and fasthttp would end it.
 func (x *Exchange) isUpgrade() bool {
 	h := &x.ctx.Request.Header
 	return h.IsGet() && h.IsHTTP11() &&
-		wire.HasWord(x.joined("Connection"), "upgrade") &&
+		wire.HasWord(x.joined("Connection"), "upgrade") && !wire.HasWord(x.joined("Connection"), "close") &&
 		wire.HasWord(x.joined("Upgrade"), "websocket") &&
 		string(h.Peek("Sec-WebSocket-Version")) == "13" &&
 		isNonce(h.Peek("Sec-WebSocket-Key"))
