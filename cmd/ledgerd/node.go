@@ -206,7 +206,7 @@ func (n *node) waitForBalancers(cause error, engineEnded context.Context) {
 	if n.drain == 0 || strings.HasPrefix(cause.Error(), os.Interrupt.String()) {
 		return
 	}
-	n.logger.Info("draining: /readyz answers 503, all else goes on for a while", "drain", n.drain)
+	n.logger.Info("draining: /readyz and /api/health answer 503, all else goes on for a while", "drain", n.drain)
 	select {
 	case <-time.After(n.drain):
 	case <-engineEnded.Done():

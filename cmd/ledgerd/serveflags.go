@@ -16,7 +16,7 @@ import (
 type serveCommand struct {
 	Listen    string        `group:"Listeners:" help:"Address of the public listener: REST and WebSocket. unix:PATH is a Unix socket." default:"127.0.0.1:8080"`
 	OpsListen string        `group:"Listeners:" help:"Address of the operators' listener: /metrics, /livez, /readyz, /backup, /state, in a cluster /snapshots; unix:PATH is a Unix socket. Keep it private; empty turns it off." default:"127.0.0.1:8081"`
-	Drain     time.Duration `group:"Listeners:" help:"How long the node goes on after SIGTERM, while /readyz answers 503, before it closes sockets: as long as the balancers in front take to notice. SIGINT, as Ctrl-C sends it, does not wait." default:"0s"`
+	Drain     time.Duration `group:"Listeners:" help:"How long the node goes on after SIGTERM, while /readyz and /api/health answer 503, before it closes sockets: as long as the balancers in front take to notice. SIGINT, as Ctrl-C sends it, does not wait." default:"0s"`
 	Pprof     bool          `group:"Listeners:" help:"Serve /debug/pprof on the operators' listener."`
 	tlsFlags  `group:"Listeners:"`
 	rpcFlags  `group:"JSON-RPC:"`
