@@ -41,8 +41,8 @@
 // Until the answer is there an account is partial, or shows what it had before: during catching up, when
 // only the newest block asks; when the node limits the rate; when the answer takes more than 2 seconds.
 // What is asked for is remembered in bounded memory; of more than 262144 accounts that wait, some
-// are left until a block touches them again. Once 262144 accounts are known they are forgotten together: an owner that
-// changes while the account lives on is learned when it is touched after that.
+// are left until a block touches them again. Once 262144 accounts are known, and every five minutes, they are forgotten together: an owner
+// that changes while the account lives on is learned when it is touched after that.
 //
 // # Rate limiting
 //

@@ -12,6 +12,9 @@ import (
 const (
 	maxKnown  = 1 << 18 // accounts that are remembered as known
 	maxWanted = 1 << 18 // accounts that wait to be asked for
+	// knownFor is how long an account counts as known. Blocks do not show that another program owns it now. At most maxKnown are asked for
+	// again in that time, and a busy ledger comes to so many sooner.
+	knownFor = 5 * time.Minute
 	// learnTimeout is how long a block waits for the accounts that it touched.
 	learnTimeout = 2 * time.Second
 )
@@ -29,6 +32,7 @@ type learner struct {
 	client *client
 	config *Config
 
+	since  time.Time                  // what is known was learned since then
 	known  map[ledger.Pubkey]bool     // and whether it is a token account or a mint: blocks do not show all of those
 	wanted map[ledger.Pubkey]struct{} // to be asked for
 
@@ -39,7 +43,7 @@ type learner struct {
 
 func newLearner(client *client, config *Config, mode Accounts) *learner {
 	return &learner{
-		mode: mode, client: client, config: config,
+		mode: mode, client: client, config: config, since: time.Now(),
 		known: make(map[ledger.Pubkey]bool), wanted: make(map[ledger.Pubkey]struct{}),
 		pause: wait.Backoff{Min: poll, Max: 10 * time.Second, Random: config.Random},
 	}
@@ -49,6 +53,9 @@ func newLearner(client *client, config *Config, mode Accounts) *learner {
 func (l *learner) note(b *ledger.Block) {
 	if l.mode == AccountsNone {
 		return
+	}
+	if time.Since(l.since) > knownFor {
+		l.forget()
 	}
 	filter := l.config.Filter
 	listed := filter != nil && len(filter.Owners()) == 0
@@ -151,8 +158,11 @@ func (l *learner) take(b *ledger.Block, answer *ledger.BaseState) *ledger.BaseSt
 	return rest
 }
 
-// forget forgets what is known: blocks were taken back, and what they taught with them.
-func (l *learner) forget() { clear(l.known) }
+// forget forgets what is known: it may have changed, or blocks were taken back, and what they taught with them.
+func (l *learner) forget() {
+	l.since = time.Now()
+	clear(l.known)
+}
 
 // learned notes that an account is known now. Past maxKnown all others are forgotten, and asked for again when blocks touch them.
 func (l *learner) learned(w *ledger.AccountWrite) {
@@ -162,7 +172,7 @@ func (l *learner) learned(w *ledger.AccountWrite) {
 		return
 	}
 	if len(l.known) == maxKnown {
-		clear(l.known)
+		l.forget()
 	}
 	l.known[w.Pubkey] = ledger.IsTokenProgram(w.Owner)
 }
