@@ -75,8 +75,8 @@ var (
 	// headerName matches the names that gRPC takes for headers.
 	headerName = regexp.MustCompile(`^[a-z0-9_.-]{1,64}$`)
 	// ofTransport matches those that gRPC and HTTP set themselves. With an accept-encoding of ours net/http does not unpack the answers, it ignores a
-	// host, and HTTP/2 forbids the headers of a connection.
-	ofTransport = regexp.MustCompile(`^(grpc-.*|accept-encoding|host|content-length|connection|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade)$`)
+	// host, HTTP/2 forbids the headers of a connection, and gRPC leaves out a content-type and a user-agent without a word.
+	ofTransport = regexp.MustCompile(`^(grpc-.*|accept-encoding|host|content-length|content-type|user-agent|connection|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade)$`)
 )
 
 func isSendable(value string) bool {
