@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"ledgerd/engine"
@@ -93,10 +94,10 @@ func (c *importCommand) Run(ctx context.Context, s *streams) error {
 	shown()
 	if err != nil {
 		if ctx.Err() != nil {
-			err = errors.New("it was stopped")
+			err = fmt.Errorf("%s: it was stopped", c.Archive)
 		}
 		into.Close()
-		return fmt.Errorf("cannot import %s: %w; %s holds nothing yet, and the next import starts anew", c.Archive, err, c.DataDir)
+		return fmt.Errorf("cannot import %w; %s holds nothing yet, and the next import starts anew", err, c.DataDir)
 	}
 	fmt.Fprintf(s.err, "imported %d accounts and %d mints at slot %d in %v, state hash %s; ledgerd serve goes on from there\n",
 		done.Accounts, done.Mints, at.Slot, time.Since(begun).Round(time.Second), done.StateHash)
@@ -119,14 +120,19 @@ func (c *importCommand) open() (archives []*agave.Archive, err error) {
 	return []*agave.Archive{full, changes}, err
 }
 
-// importArchives reads archives into an import, and finishes it at the point of the last one.
+// importArchives reads archives into an import, and finishes it at the point of the last one. Errors begin with the path of the archive that
+// is wrong, or with all of them where that is not known.
 func importArchives(ctx context.Context, archives []*agave.Archive, into *importer.Import) (at importer.Point, done importer.Result, err error) {
+	var paths []string
 	for _, archive := range archives {
 		if at, err = archive.Read(ctx, into.Add); err != nil {
-			return at, done, err
+			return at, done, fmt.Errorf("%s: %w", archive.Path(), err)
 		}
+		paths = append(paths, archive.Path())
 	}
-	done, err = into.Finish(ctx, at)
+	if done, err = into.Finish(ctx, at); err != nil {
+		err = fmt.Errorf("%s: %w", strings.Join(paths, " with "), err)
+	}
 	return at, done, err
 }
 

@@ -65,6 +65,10 @@ func TestImportedNodeEndsAsTheStraightRun(t *testing.T) {
 	for _, wrong := range [][]string{{"--archive", changes}, {"--archive", full, "--incremental", changes}, {"--archive", earlier, "--incremental", full}} {
 		toolSays(t, exitUsage, "", append([]string{"import", "--data-dir", filepath.Join(t.TempDir(), "new")}, wrong...)...)
 	}
+	content, err := os.ReadFile(changes)
+	must(t, err)
+	must(t, os.WriteFile(changes, content[:len(content)/2], 0o600))
+	toolSays(t, exitFailure, "cannot import "+changes+": its ", "import", "--data-dir", filepath.Join(t.TempDir(), "new"), "--archive", earlier, "--incremental", changes)
 }
 
 // archiveOfNode writes an archive of a test node's ledger at a block.

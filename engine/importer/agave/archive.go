@@ -83,6 +83,9 @@ func (a *Archive) Follows(full *Archive) error {
 	return nil
 }
 
+// Path returns the path that the archive was opened by.
+func (a *Archive) Path() string { return a.path }
+
 // Progress returns how many bytes of how many were read.
 func (a *Archive) Progress() (read, size int64) { return a.read.Load(), a.size }
 
