@@ -95,7 +95,7 @@ func (c *Config) chooseAccounts(options url.Values, held *ledger.Filter) error {
 func (c *Config) parseAddress(address string) error {
 	u, err := url.Parse(address)
 	switch {
-	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https":
+	case err != nil || u.Hostname() == "" || !upstream.HasPort(u) || u.Scheme != "http" && u.Scheme != "https":
 		return errors.New("the address is not http://HOST:PORT or https://HOST:PORT")
 	case u.User != nil || u.Path != "" && u.Path != "/" || u.Fragment != "":
 		return errors.New("the address is a host and a port alone; a token goes into token= or token-file=")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/url"
@@ -79,6 +80,7 @@ func ParseSpec(spec string) (Config, error) {
 	var c Config
 	address, query, _ := strings.Cut(spec, "?")
 	var theirs []string
+	given := map[string]bool{} // of ours
 	var files upstream.TLSFiles
 	for option := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(option, "=")
@@ -89,7 +91,11 @@ func ParseSpec(spec string) (Config, error) {
 		switch {
 		case err != nil:
 			return c, err
-		case !ours && option != "":
+		case given[name]:
+			return c, fmt.Errorf("%s is given twice", name)
+		case ours:
+			given[name] = true
+		case option != "":
 			theirs = append(theirs, option)
 		}
 	}
@@ -97,7 +103,7 @@ func ParseSpec(spec string) (Config, error) {
 		address += "?" + strings.Join(theirs, "&")
 	}
 	u, err := url.Parse(address)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.Fragment != "" {
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || !upstream.HasPort(u) || u.Fragment != "" {
 		return c, errors.New("the address is not http://HOST:PORT or https://HOST:PORT, with a path where the node wants one")
 	}
 	c.URL = u
