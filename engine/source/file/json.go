@@ -40,6 +40,7 @@ type jsonReader struct {
 	number int  // of the object that is read, from 1
 	warned bool // of a slot that had to be guessed
 	unread bool // transactions of an unknown version were left out
+	untold bool // what transactions wrote was left out
 }
 
 // accountJSON is embedded under a name that does not hide the field beside it.
@@ -240,6 +241,11 @@ func (j *jsonReader) putBlock(ctx context.Context, o *object, at place) error {
 		j.log.Warn("transactions are of a version that is not known here: they, and what they wrote, are left out, here and further on",
 			"file", j.in.name(), "slot", uint64(slot), "transactions", o.Unread)
 		j.unread = true
+	}
+	if (o.Untold > 0 || o.Transactions == nil) && !j.untold {
+		j.log.Warn("a block does not list its transactions, or not the balances that they left: what they wrote is left out, here and further on",
+			"file", j.in.name(), "slot", uint64(slot))
+		j.untold = true
 	}
 	if err := j.flush(ctx); err != nil {
 		return err

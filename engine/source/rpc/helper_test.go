@@ -46,7 +46,7 @@ type fakeNode struct {
 type fakeBlock struct {
 	slot, parent   ledger.Slot
 	hash, previous ledger.Hash
-	fields         string // more fields of its JSON
+	fields         string // more fields of its JSON; "" is that it has no transactions
 }
 
 type fakeAccount struct {
@@ -207,7 +207,7 @@ func (n *fakeNode) hold(key ledger.Pubkey, lamports uint64, owner ledger.Pubkey,
 
 func (b *fakeBlock) json() string {
 	return fmt.Sprintf(`{"blockhash":%q,"previousBlockhash":%q,"parentSlot":%d,"blockTime":1,"blockHeight":%d%s}`,
-		b.hash.String(), b.previous.String(), b.parent, b.slot, b.fields)
+		b.hash.String(), b.previous.String(), b.parent, b.slot, cmp.Or(b.fields, `,"transactions":[]`))
 }
 
 // totalLocked returns how many calls came.

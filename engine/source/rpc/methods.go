@@ -80,7 +80,7 @@ func (c *client) block(ctx context.Context, slot ledger.Slot) (*ledger.Block, er
 	if err == nil && b.ParentSlot >= b.Slot && b.Slot != 0 {
 		err = errors.New("the slot is not above its parent's")
 	}
-	if err == nil && len(j.Signatures) > len(j.Transactions) {
+	if err == nil && (j.Transactions == nil || len(j.Signatures) > len(j.Transactions)) {
 		err = nodejson.Missing("transactions")
 	}
 	if err != nil {
