@@ -10,6 +10,7 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/sequencer"
 	"ledgerd/snapshot"
+	"ledgerd/snapshot/wal"
 )
 
 const (
@@ -132,5 +133,8 @@ func (e *Engine) archiveRoom() int64 {
 	if err != nil {
 		return 0 // the write itself will fail if there is no space
 	}
-	return int64(free) - int64(archiveReserve*e.writer.MinFreeBytes) - e.writer.Snapshots().Bytes
+	// The next segment of the log takes its room at once, and ingest pauses where it has none.
+	segment := uint64(cmp.Or(e.config.SegmentBytes, wal.DefaultSegmentBytes))
+	reserve := max(archiveReserve*e.writer.MinFreeBytes, e.writer.MinFreeBytes+segment)
+	return int64(free) - int64(reserve) - e.writer.Snapshots().Bytes
 }

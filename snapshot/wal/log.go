@@ -17,7 +17,7 @@ type Config struct {
 	FS     vfs.FS
 	Dir    string // made if need be, with those above it
 	Policy Policy // the zero value syncs every commit
-	// SegmentBytes is how large a segment gets; 0 means 64 MiB. The room is taken ahead. A
+	// SegmentBytes is how large a segment gets; 0 means DefaultSegmentBytes. The room is taken ahead. A
 	// commit that is larger gets a segment of its size.
 	SegmentBytes int64
 	OnSync       func(time.Duration)     // called with the duration of each sync of a segment; may be nil
@@ -26,7 +26,8 @@ type Config struct {
 }
 
 const (
-	defaultSegmentBytes = 64 << 20
+	// DefaultSegmentBytes is how large a segment gets where Config does not say.
+	DefaultSegmentBytes = 64 << 20
 	// slowSync is how long a sync may take before the log warns of it: every block
 	// waits for its sync.
 	slowSync = time.Second

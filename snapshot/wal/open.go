@@ -51,7 +51,7 @@ func Create(c Config, next ledger.Version, tip ledger.Slot) (*Log, error) {
 
 // newLog returns a log that was read up to its end and is not settled.
 func newLog(c Config, end End) *Log {
-	c.Logger, c.SegmentBytes = cmp.Or(c.Logger, slog.Default()), cmp.Or(c.SegmentBytes, defaultSegmentBytes)
+	c.Logger, c.SegmentBytes = cmp.Or(c.Logger, slog.Default()), cmp.Or(c.SegmentBytes, DefaultSegmentBytes)
 	l := &Log{c: c, found: end, failed: make(chan struct{}), announcing: make(chan struct{}, 1)}
 	l.stats.Store(new(Stats))
 	l.saver, l.syncer = time.AfterFunc(saveEvery, l.saveDurable), time.AfterFunc(saveEvery, l.syncLater)
