@@ -31,6 +31,7 @@ type peer struct {
 	work    work
 	turns   turns
 	named   atomic.Int64 // names of its connections
+	past    atomic.Int64 // bytes that they have read of the log, and not written
 	revoked *atomic.Bool // nil: it never is
 	// filtered are its topics that are asked what they take. The hub's lock guards it.
 	filtered int

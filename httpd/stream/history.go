@@ -25,6 +25,9 @@ type History interface {
 // turn: a slow client must not hold up others that read.
 const pastBytes = 8 << 20
 
+// leastPastBytes is about how much is read at once by a connection whose client holds its share: less would cost more to begin than to read.
+const leastPastBytes = 512 << 10
+
 // past is the part of a backlog that only the log holds. The writer uses it.
 type past struct {
 	head  ledger.Version // the processed one of the newest publication that belongs to it, which no other has
@@ -33,6 +36,7 @@ type past struct {
 	visit func(context.Context, func(*ledger.Publication) bool) error
 	feed  feed
 	held  int  // bytes that the feed takes
+	part  int  // bytes of what was read last, until it was written
 	whole bool // all of it was read
 }
 
@@ -136,11 +140,13 @@ func (c *connection) readInTurn(b *backlog) ([]*emission, error) {
 		return nil, cmp.Or(c.outbox.ending(), &endShutdown)
 	}
 	defer done()
-	if !h.memory.Take(h.pastBytes) {
+	most := c.mayRead()
+	if !h.memory.Take(most) {
 		return nil, &endMemory
 	}
-	defer h.memory.Hold(-h.pastBytes)
-	emissions, size, err := b.readPast(ctx, h.pastBytes)
+	defer h.memory.Hold(-most)
+	emissions, size, err := b.readPast(ctx, most)
+	c.holdPart(p, size)
 	h.memory.Hold(-p.held)
 	p.held = p.feed.size()
 	h.memory.Hold(p.held)
@@ -155,6 +161,19 @@ func (c *connection) readInTurn(b *backlog) ([]*emission, error) {
 	return emissions, nil
 }
 
+// mayRead returns about how much the connection may read of the log at once: what is left of the eighth of the memory that its client's connections may
+// hold of it. So those that read slowly are in the way of each other, and not of other clients.
+func (c *connection) mayRead() int {
+	left := int(c.hub.config.Memory.Limit()/clientShare - c.seat.past.Load())
+	return min(c.hub.pastBytes, max(left, leastPastBytes))
+}
+
+// holdPart notes how much the connection holds of what it has read of the log.
+func (c *connection) holdPart(p *past, bytes int) {
+	c.seat.past.Add(int64(bytes - p.part))
+	p.part = bytes
+}
+
 // writePast writes what a subscriber missed before the emissions kept. A connection that is to end does
 // so without the rest.
 func (c *connection) writePast(b *backlog) error {
@@ -164,11 +183,7 @@ func (c *connection) writePast(b *backlog) error {
 	}
 	defer func() { c.hub.memory.Hold(-p.held) }()
 	for !p.whole {
-		emissions, err := c.readPast(b)
-		if err != nil {
-			return err
-		}
-		if err := c.writeBacklog(&backlog{level: b.level, emissions: emissions, seen: b.seen, told: b.told}); err != nil {
+		if err := c.writeNextPast(b); err != nil {
 			return err
 		}
 		if ending := c.outbox.ending(); ending != nil {
@@ -176,4 +191,14 @@ func (c *connection) writePast(b *backlog) error {
 		}
 	}
 	return nil
+}
+
+// writeNextPast reads a part of what the log holds of a backlog, and writes it.
+func (c *connection) writeNextPast(b *backlog) error {
+	defer c.holdPart(b.past, 0)
+	emissions, err := c.readPast(b)
+	if err != nil {
+		return err
+	}
+	return c.writeBacklog(&backlog{level: b.level, emissions: emissions, seen: b.seen, told: b.told})
 }
