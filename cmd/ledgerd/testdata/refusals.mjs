@@ -43,6 +43,28 @@ await assert.rejects(client.status(), (e) => e instanceof StatusError && e.statu
 assert.equal((await client.health()).slot, null);
 assert.equal(client.budget.reset, null);
 
+// So is a refusal of another shape, and of another listener what it says. A time to come again that is no number of seconds is not known: it is
+// neither asked for at once, nor without end.
+for (const [body, text, details] of [
+  ['null', 'Not Found', ''], ['{"error":7,"details":{}}', 'Not Found', ''], ['{"error":{"code":1,"message":"another port"}}', 'Not Found', 'another port'],
+]) {
+  answers.push([404, {}, body]);
+  await assert.rejects(client.status(), (e) => e instanceof StatusError && e.text === text && e.details === details);
+}
+for (const later of ['Wed, 21 Oct 2099 07:28:00 GMT', '-5']) {
+  answers.push([503, { 'Retry-After': later }, ''], [200, {}, '{}']);
+  await assert.rejects(patient.status(), (e) => e.status === 503 && e.retryAfter === 0);
+  answers.length = 0;
+}
+
+// An older browser's URLSearchParams does not say how many parameters it has.
+const size = Object.getOwnPropertyDescriptor(URLSearchParams.prototype, 'size');
+delete URLSearchParams.prototype.size;
+answers.push([200, {}, '{}']);
+await client.latestBlock({ commitment: 'finalized' });
+assert.equal(asked.at(-1)[0], '/api/blocks/latest?commitment=finalized');
+Object.defineProperty(URLSearchParams.prototype, 'size', size);
+
 // A call that is given up ends, also while it waits.
 answers.push(refusal);
 const givenUp = new AbortController();
@@ -99,6 +121,15 @@ answers.push(unknown);
 await assert.rejects(client.waitFor('sig', 'finalized', { within: 0 }), (e) => e.status === 404);
 answers.push(unknown, refusal);
 await assert.rejects(client.waitFor('sig'), (e) => e.status === 429);
+answers.push(refusal, [200, {}, '{"slot":7}']);
+await assert.rejects(patient.waitFor('sig', 'finalized', { within: 500 }), (e) => e.status === 429);
+answers.length = 0;
+
+// What answers without waiting, as something between does, is asked some ten times a second.
+answers.push(...Array(1000).fill(unknown));
+await assert.rejects(client.waitFor('sig', 'finalized', { within: 500 }), (e) => e.status === 404);
+assert(1000 - answers.length <= 7, `${1000 - answers.length} questions in half a second`);
+answers.length = 0;
 
 // A new subscription that was refused as too much work waits until the node does the most again. One that goes on where it was, or lost
 // its connection for another reason, comes back soon. One whose message would be refused again does not.
@@ -117,6 +148,18 @@ assert.equal(after({}, 1008), 20_000);
 for (const soon of [after({ after: 7n }, 1008), after({}, 4008), after({}, 1001)]) assert(soon >= 50 && soon < 200, `${soon} ms`);
 const failed = after({}, 1009);
 assert(failed instanceof StatusError && failed.details === 'words');
+
+// A stream that is closed when it is told of the end of a connection stays closed, and one that connects then has one connection.
+for (const [what, connections] of [['close', 1], ['reconnect', 2]]) {
+  const sockets = [];
+  class Socket { constructor() { sockets.push(this); } send() {} close() {} }
+  const stream = new Client(address, { WebSocket: Socket }).stream({}, { disconnected() { stream[what](); } });
+  sockets[0].onopen();
+  sockets[0].onclose({ code: 1001, reason: '' });
+  await new Promise((passed) => setTimeout(passed, 200)); // the first pause is shorter
+  assert.equal(sockets.length, connections, what);
+  stream.close();
+}
 
 // A handshake that is refused is asked for once more as a plain request, which says why. What passes is tried again when the node says, what
 // would be refused again ends the stream, and where the request says nothing of it the socket's own error and code are all there is.
@@ -138,6 +181,7 @@ const [why, wait] = await refused(...refusal);
 assert(why === 'status 429: Rate limit exceeded: wait' && wait === 1000, `${why}, ${wait} ms`);
 const final = await refused(400, {}, '{"error":"Invalid request parameters","details":"commitment must be one of processed"}');
 assert(final instanceof StatusError && final.details === 'commitment must be one of processed');
+assert((await refused(403, {}, '{"error":"no","details":{}}')) instanceof StatusError);
 const [code] = await refused(400, {}, '{"error":"Invalid request parameters","details":"this path is a WebSocket: it needs GET"}');
 assert.equal(code, 'closed with 1006 connect ECONNREFUSED');
 assert.throws(() => patient.stream({ wallets: ['a'], data_size: 165 }), /for programs/);

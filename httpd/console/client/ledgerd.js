@@ -64,12 +64,15 @@ export class Client {
   /** Returns a transaction once it has reached a level; after some ms it throws the node's 404. */
   async waitFor(signature, commitment = 'confirmed', { within = 60_000, signal } = {}) {
     for (const late = Date.now() + within; ;) {
-      const left = Math.max(0, Math.min(longestWait, late - Date.now()));
+      const asked = Date.now();
+      const left = Math.max(0, late - asked);
       try {
-        return await this.transaction(signature, { commitment, wait_ms: left, signal });
+        const patience = Math.min(this.options.patience, left);
+        return await this.transaction(signature, { commitment, wait_ms: Math.min(longestWait, left), patience, signal });
       } catch (error) {
         if (error.status !== 404 || left === 0) throw error;
       }
+      await sleep(asked + leastPause - Date.now(), signal); // where something answers that does not wait
     }
   }
 
@@ -84,8 +87,8 @@ export class Client {
 
   /** Asks for a path below /api, and again while the node asks to come later and the patience lasts. */
   async get(path, { signal, patience = this.options.patience, ...query } = {}) {
-    const words = new URLSearchParams(Object.entries(query).flatMap(([name, value]) => [value ?? []].flat().map((one) => [name, one])));
-    const address = `${this.base}${path}${words.size > 0 ? `?${words}` : ''}`;
+    const words = String(new URLSearchParams(Object.entries(query).flatMap(([name, value]) => [value ?? []].flat().map((one) => [name, one]))));
+    const address = `${this.base}${path}${words && `?${words}`}`;
     for (const late = Date.now() + patience; ;) {
       const [response, text] = await this.ask(address, signal);
       if (response.ok) return this.answer(response.headers, text);
@@ -131,9 +134,13 @@ export class Client {
 }
 
 function statusError(response, text) {
-  let told = {};
+  let told;
   try { told = JSON.parse(text); } catch { /* it is not a node's, and its status is all there is */ }
-  return new StatusError(response.status, told.error ?? response.statusText, told.details ?? '', Number(response.headers.get('Retry-After')));
+  const first = (...texts) => texts.find((one) => typeof one === 'string');
+  const seconds = Number(response.headers.get('Retry-After')); // something between may name a date, which is NaN
+  return new StatusError(
+    response.status, first(told?.error, response.statusText), first(told?.details, told?.error?.message, ''), seconds > 0 ? seconds : 0,
+  );
 }
 
 // Node's fetch says only that it failed, and why in the cause: of a host with several addresses, for each of them.
@@ -144,7 +151,7 @@ function explained(error) {
 
 const longestWait = 2000; // ms that a node lets a question wait
 const silence = 5000; // ms without a frame after which a connection counts as lost: a heartbeat comes each second
-const leastPause = 100; // ms between tries to connect; doubled with each that fails, and varied by half
+const leastPause = 100; // ms between questions, and between tries to connect; doubled with each of these that fails, and varied by half
 const mostPause = 10_000;
 const debtPause = 20_000; // ms at least after a node refused a new subscription as too much work: by then it does the most again
 const maxNames = 10_000; // that a node takes on one connection
@@ -273,8 +280,8 @@ class Stream {
     if (this.#closed) return;
     const wait = Math.max(least, this.#pause / 2 + Math.random() * this.#pause);
     this.#pause = Math.min(2 * this.#pause, mostPause);
-    this.#tell('disconnected', why, wait);
     this.#retry = setTimeout(() => this.#connect(), wait);
+    this.#tell('disconnected', why, wait); // which may close the stream, or connect at once
   }
 
   // Says what the stream wants: to go on where it was, or to begin.
