@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -249,4 +251,27 @@ func TestClientWalksOverLists(t *testing.T) {
 	defer stop()
 	_, err = q.client.WaitFor(short, strings.Repeat("1", 64), clientlib.Processed)
 	ledgertest.ErrorIs(t, err, context.DeadlineExceeded, "a transaction that never comes")
+}
+
+// What answers without waiting, as something between does, is asked some ten times a second; a time to come again that has passed is none.
+func TestClientAsksAgainOnlySoOften(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	between := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Retry-After", "-1")
+		w.WriteHeader(map[bool]int{true: http.StatusServiceUnavailable, false: http.StatusNotFound}[r.URL.Path == "/api/status"])
+	}))
+	t.Cleanup(between.Close)
+	c, err := clientlib.New(between.URL, clientlib.Options{})
+	must(t, err)
+	_, err = c.Status(t.Context())
+	ledgertest.ErrorSays(t, err, "status 503", "a node that is away")
+	short, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer stop()
+	_, err = c.WaitFor(short, "signature", clientlib.Finalized)
+	ledgertest.ErrorIs(t, err, context.DeadlineExceeded, "a transaction that never comes")
+	if asked.Load() > 10 {
+		t.Errorf("%d questions in half a second", asked.Load())
+	}
 }

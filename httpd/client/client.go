@@ -115,7 +115,7 @@ func get[T any](ctx context.Context, c *Client, path string, q url.Values) (a An
 	for late := time.Now().Add(c.options.Patience); ; {
 		a, err = once[T](ctx, c, path)
 		var refused *StatusError
-		if !errors.As(err, &refused) || refused.RetryAfter == 0 || time.Now().Add(refused.RetryAfter).After(late) {
+		if !errors.As(err, &refused) || refused.RetryAfter <= 0 || time.Now().Add(refused.RetryAfter).After(late) {
 			return a, err
 		}
 		if err := wait.Sleep(ctx, refused.RetryAfter); err != nil {

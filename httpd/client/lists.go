@@ -7,6 +7,8 @@ import (
 	"iter"
 	"net/http"
 	"time"
+
+	"ledgerd/engine/ledger/wait"
 )
 
 // longestWait is how long a node lets a question wait.
@@ -16,9 +18,13 @@ const longestWait = 2 * time.Second
 // transaction is not there is returned at once.
 func (c *Client) WaitFor(ctx context.Context, signature string, level Commitment) (Answer[Transaction], error) {
 	for {
+		asked := time.Now()
 		a, err := c.Transaction(ctx, signature, Read{Commitment: level, Wait: longestWait})
 		var refused *StatusError
-		if ctx.Err() != nil || !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
+		if !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
+			return a, err
+		}
+		if err := wait.Sleep(ctx, leastPause-time.Since(asked)); err != nil { // where something answers that does not wait
 			return a, err
 		}
 	}

@@ -98,7 +98,7 @@ type Handler struct {
 const (
 	// silence is after how long without a frame a connection counts as lost: the node sends a heartbeat each second.
 	silence = 5 * time.Second
-	// leastPause and mostPause are the least and the longest pause between tries to connect.
+	// leastPause and mostPause are the least and the longest pause between tries to connect. So soon a question is asked again at most.
 	leastPause = 100 * time.Millisecond
 	mostPause  = 10 * time.Second
 	// debtPause is the least wait after a node refused to begin a subscription, as more work than it does for a client at once. After so long

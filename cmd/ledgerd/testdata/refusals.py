@@ -1,8 +1,10 @@
 """Has a node refuse what the Python client asks for, and prints a line for each. Arguments: the module of the client, the node's address."""
 
 import asyncio
+import http.server
 import os
 import sys
+import threading
 
 library, host = sys.argv[1:]
 address = f"http://{host}"
@@ -24,7 +26,34 @@ while not (recent := node.get("/transactions/recent", commitment="confirmed", li
 newest = recent[0]["signature"]
 final, slot = node.wait_for(newest, "finalized")
 print(final["signature"] == newest, final["slot"] <= slot)
+print(len(node.get("/transactions/recent", before=None, limit=1)[0]["transactions"]))
+print(node.get("/accounts/program/TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", limit=1, memcmp=["0:1", "1:1"])[0]["program_id"])
+
+
+class Between(http.server.BaseHTTPRequestHandler):
+    """Answers as no node does: at once where it is to wait, and not to the end, or not at all."""
+
+    asked = 0
+
+    def do_GET(self):
+        Between.asked += 1
+        self.send_response(200 if self.path.endswith("/half") else 404)
+        self.send_header("Content-Length", 2)
+        self.end_headers()
+        if not self.path.endswith(("/half", "/none")):
+            self.wfile.write(b"{}")
+
+    def log_message(self, *_):
+        pass
+
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Between)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+between = ledgerd.Node(f"http://127.0.0.1:{server.server_port}")
 for what in (
+    lambda: between.get("/half"),
+    lambda: between.get("/none"),
+    lambda: between.wait_for("1" * 64, within=0.5),
     lambda: node.wait_for("1" * 64, within=0.1),
     lambda: node.wait_for("nobody's"),
     lambda: node.get("/account/nobody"),
@@ -40,5 +69,6 @@ for what in (
         what()
     except ledgerd.Refused as refusal:
         print(refusal)
-    except ValueError as wrong:
+    except (OSError, ValueError) as wrong:
         print(wrong)
+print(Between.asked < 10)

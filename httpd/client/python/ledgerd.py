@@ -19,9 +19,10 @@ import urllib.request
 
 import websockets
 
+PATIENCE = 30  # seconds without an answer after which a node counts as away
 LONGEST_WAIT = 2  # seconds that a node lets a question wait
 SILENCE = 5  # seconds without a frame after which a connection counts as lost: a heartbeat comes each second
-LEAST_PAUSE, MOST_PAUSE = 0.1, 10  # seconds between tries to connect, doubled with each that fails
+LEAST_PAUSE, MOST_PAUSE = 0.1, 10  # seconds between tries to connect, doubled with each that fails; the least is between questions, too
 DEBT_PAUSE = 20  # seconds at least after a node refused a new subscription as too much work
 MAX_NAMES = 10_000  # that a node takes on one connection
 PART_NAMES = 1250  # that one message says: some 1,390 would fit
@@ -46,29 +47,37 @@ class Node:
         self.api_key = api_key
 
     def get(self, path, **parameters):
-        """Returns the answer for a path below /api, and the slot of the ledger that it was computed from. A node that cannot be
-        reached is an OSError, as urllib raises it.
+        """Returns the answer for a path below /api, and the slot of the ledger that it was computed from. A list is a parameter that is
+        given several times, as memcmp may be, and None is none. A node that cannot be reached, or whose answer breaks off, is an OSError.
         """
-        query = urllib.parse.urlencode(parameters)
+        return self._get(path, parameters, PATIENCE)
+
+    def _get(self, path, parameters, timeout):
+        query = urllib.parse.urlencode({name: value for name, value in parameters.items() if value is not None}, doseq=True)
         request = urllib.request.Request(f"{self.base}{path}{'?' if query else ''}{query}")
         if self.api_key:
             request.add_header("Authorization", f"Bearer {self.api_key}")
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=timeout) as answer:
                 return json.load(answer), int(answer.headers.get("X-Ledger-Slot", 0))
         except urllib.error.HTTPError as refusal:
-            raise _refused(refusal.code, refusal.reason, refusal.read()) from None
+            raise _refused(refusal) from None
+        except (http.client.IncompleteRead, http.client.BadStatusLine) as broken:
+            raise ConnectionError(f"the node's answer broke off: {broken}") from broken
 
     def wait_for(self, signature, commitment="confirmed", within=60):
         """Returns a transaction, and a slot as get does, once the transaction has reached a level; after some seconds it raises the node's 404."""
         late = time.monotonic() + within
         while True:
-            left = max(0, min(LONGEST_WAIT, late - time.monotonic()))
+            asked = time.monotonic()
+            left = max(0, min(LONGEST_WAIT, late - asked))
+            wanted = {"commitment": commitment, "wait_ms": int(1000 * left)}
             try:
-                return self.get(f"/transaction/{urllib.parse.quote(signature, safe='')}", commitment=commitment, wait_ms=int(1000 * left))
+                return self._get(f"/transaction/{urllib.parse.quote(signature, safe='')}", wanted, left + SILENCE)
             except Refused as refusal:
                 if refusal.status != 404 or left == 0:
                     raise
+            time.sleep(max(0, asked + LEAST_PAUSE - time.monotonic()))  # where something answers that does not wait
 
     async def follow(self, *, pubkeys=(), programs=(), wallets=(), data_size=None, memcmp=None, after=None, lost=None, **query):
         """Yields the frames of one subscription, through all of its connections, in the order of the ledger and each once.
@@ -123,12 +132,14 @@ class Node:
             pass  # the node is away now, or it was no node that answered
 
 
-def _refused(status, reason, body):
+def _refused(refusal):
     try:
-        told = json.loads(body)
-        return Refused(status, told["error"], told["details"])
-    except (ValueError, KeyError, TypeError):
-        return Refused(status, reason)  # it is not a node's answer
+        told = json.load(refusal)
+        if isinstance(told["error"], dict):  # it is the listener for JSON-RPC
+            return Refused(refusal.code, refusal.reason, told["error"]["message"])
+        return Refused(refusal.code, told["error"], told["details"])
+    except (ValueError, KeyError, TypeError, OSError, http.client.HTTPException):
+        return Refused(refusal.code, refusal.reason)  # it is not a node's answer, or not all of it
 
 
 def _parts(names, filters):
