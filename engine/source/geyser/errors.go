@@ -97,10 +97,11 @@ func said(err error) (code codes.Code, message string) {
 }
 
 // refusesReplay reports whether an error is about the slot to begin with, or may be: the node had shown nothing, beside pings.
-// Yellowstone's plugin answers OUT_OF_RANGE since April 2026, and INTERNAL before and where it keeps nothing.
+// Yellowstone's plugin answers OUT_OF_RANGE since April 2026, and INTERNAL before and where it keeps nothing, or nothing yet from there on.
+// Richat answers INVALID_ARGUMENT.
 func refusesReplay(err error, shown bool) (sure, maybe bool) {
 	code, message := said(err)
-	sure = code == codes.OutOfRange || code == codes.Internal && refusedReplay.MatchString(message)
+	sure = code == codes.OutOfRange || (code == codes.Internal || code == codes.InvalidArgument) && refusedReplay.MatchString(message)
 	unclear := []codes.Code{codes.Internal, codes.InvalidArgument, codes.FailedPrecondition, codes.Unknown}
 	return sure, !shown && slices.Contains(unclear, code)
 }
@@ -119,8 +120,9 @@ func refusesSlices(err error) bool {
 	return code == codes.InvalidArgument && strings.Contains(message, "slice")
 }
 
-// refusedReplay matches what the plugin says: "from_slot is not supported", "broadcast from 7 is not available, last available: 9".
-var refusedReplay = regexp.MustCompile(`from_slot|broadcast from \d+ is not available`)
+// refusedReplay matches what they say: "from_slot is not supported", "broadcast from 7 is not available, last available: 9" and "failed to get replay
+// response" Yellowstone's plugin (grpc.rs), "failed to get replay position for slot 7" Richat (richat/src/channel.rs), "first available slot: 9" its plugin.
+var refusedReplay = regexp.MustCompile(`from_slot|broadcast from \d+ is not available|failed to get replay|first available slot`)
 
 // fillFailure returns what is counted for a fill that failed, and what the node asks to wait.
 func fillFailure(err error) (upstream.Kind, time.Duration) {

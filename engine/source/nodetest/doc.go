@@ -28,7 +28,8 @@
 //   - What is told before the filters are known is dropped (grpc.rs, client_loop: the filter of a new session passes nothing).
 //   - A request with from_slot, also a later one on the same call, is answered by what is kept before anything new (client_loop). Kept
 //     are frozen blocks with their newest writes, without the statuses of their begin (block_reconstruction.rs).
-//   - A server that keeps nothing ends the call with INTERNAL, and one that does not reach so far back with OUT_OF_RANGE (client_loop).
+//   - A server that keeps nothing, or nothing yet of that slot and later ones, ends the call with INTERNAL (block_reconstruction_loop answers nothing then), and
+//     one that does not reach so far back with OUT_OF_RANGE (client_loop).
 //   - A client that does not keep up is left with INTERNAL (client_loop).
 //   - Who asks for all accounts or transactions may be refused (plugin/filter/limits.rs, check_any). Transactions but for votes are not all
 //     (plugin/filter/filter.rs, FilterTransactions).

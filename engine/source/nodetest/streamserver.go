@@ -144,7 +144,11 @@ func (s *subscriber) replay() error {
 	if !from.Known {
 		return nil
 	}
-	for _, m := range frozen(past, from.Value) {
+	again := frozen(past, from.Value)
+	if len(again) == 0 {
+		return status.Error(codes.Internal, "failed to get replay response")
+	}
+	for _, m := range again {
 		if err := s.send(m); err != nil {
 			return err
 		}
