@@ -27,12 +27,14 @@ type seats struct {
 
 // peer is one client, by its address. Work is paid for by all its connections together.
 type peer struct {
-	conns   int // guarded by seats.mu
-	work    work
-	turns   turns
-	named   atomic.Int64 // names of its connections
-	past    atomic.Int64 // bytes that they have read of the log, and not written
-	revoked *atomic.Bool // nil: it never is
+	conns int // guarded by seats.mu
+	work  work
+	turns turns
+	named atomic.Int64 // names of its connections
+	past  atomic.Int64 // bytes that they have read of the log, and not written
+	// snapshots are bytes of those that wait for its connections.
+	snapshots atomic.Int64
+	revoked   *atomic.Bool // nil: it never is
 	// filtered are its topics that are asked what they take. The hub's lock guards it.
 	filtered int
 }

@@ -44,7 +44,7 @@ type speaker interface {
 // open makes a connection without a socket. What it is to be sent waits in its outbox until adopt gives it the socket,
 // or depart is called.
 func (c *connection) open(h *Hub, speaker speaker, place *seat) {
-	c.hub, c.speaker, c.seat, c.outbox, c.over = h, speaker, place, newOutbox(h.config.OutboxBytes, h.memory), make(chan struct{})
+	c.hub, c.speaker, c.seat, c.outbox, c.over = h, speaker, place, newOutbox(h.config.OutboxBytes, h.memory, &place.snapshots), make(chan struct{})
 	c.outbox.wake = c.wake
 	c.wakes.Store(1)
 }

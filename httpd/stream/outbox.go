@@ -72,15 +72,16 @@ type outbox struct {
 	bytes   int // what they take, shared packets too, beside snapshots
 	// snapshots is what those of snapshots take, which are bounded as they are made: how fast its client reads says nothing of one that has just come.
 	snapshots int
-	firsts    int        // those that run, and those of snapshots
-	lost      ledger.Seq // the lowest number of an update, or after one that was to be resumed from, that was dropped because the connection ends
+	ofClient  *atomic.Int64 // what those of snapshots take in all outboxes of the client
+	firsts    int           // those that run, and those of snapshots
+	lost      ledger.Seq    // the lowest number of an update, or after one that was to be resumed from, that was dropped because the connection ends
 	// leftOut is after which seq updates are left out, until the writer jumps, which is after all of firsts.
 	leftOut ledger.Opt[ledger.Seq]
 }
 
-// newOutbox returns an outbox that wakes nobody yet.
-func newOutbox(limitBytes int, m *budget.Part) *outbox {
-	o := &outbox{limitBytes: limitBytes, memory: m, wake: func() {}, lost: math.MaxUint64}
+// newOutbox returns an outbox that wakes nobody yet. ofClient counts the bytes of all snapshots that wait for a client.
+func newOutbox(limitBytes int, m *budget.Part, ofClient *atomic.Int64) *outbox {
+	o := &outbox{limitBytes: limitBytes, memory: m, ofClient: ofClient, wake: func() {}, lost: math.MaxUint64}
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	return o
 }
@@ -91,6 +92,7 @@ func (o *outbox) countLocked(p *packet, sign int) {
 	kind := &o.bytes
 	if p.state {
 		kind = &o.snapshots
+		o.ofClient.Add(int64(sign * (entryBytes + p.size())))
 	}
 	*kind += sign * (entryBytes + p.size())
 	if p.run != nil || p.state {

@@ -97,7 +97,7 @@ func (s *subscriber) snapshotUnlocked(at standing, to wants, named names, id mes
 	switch usual := len(accounts) * maxFrameBytes; {
 	case !s.outbox.hasRoomFor(data + usual):
 		return nil, errTooLarge
-	case !s.hub.memory.Take(data):
+	case !s.mayWait(data + usual), !s.hub.memory.Take(data):
 		return nil, &endMemory
 	}
 	defer s.hub.memory.Hold(-data)
@@ -133,6 +133,13 @@ func (s *subscriber) snapshotUnlocked(at standing, to wants, named names, id mes
 	end := message(`{"type":"snapshot_end","id":%s,"slot":%d,"seq":%d}`, id, at.slot, at.seq)
 	end.seq, end.state = at.seq, len(packets) > 0
 	return append(packets, end), nil
+}
+
+// mayWait reports whether a snapshot of so many bytes may wait beside those that do for its client: all of them take an eighth of the memory, unless
+// there is no other.
+func (s *subscriber) mayWait(snapshot int) bool {
+	others := s.seat.snapshots.Load()
+	return others == 0 || others+int64(snapshot) <= s.hub.config.Memory.Limit()/clientShare
 }
 
 // readSnapshot returns the live accounts among those named, among the programs' members and
