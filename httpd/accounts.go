@@ -246,6 +246,9 @@ func (r *request) reserveData(accounts []ledger.Account) error {
 	if bytes <= max(r.reserved, maxKeptBytes) {
 		return nil
 	}
+	if !r.server.answers.Fits(bytes) {
+		return errMuchData
+	}
 	return r.Reserve(bytes - r.reserved)
 }
 

@@ -29,6 +29,7 @@ var (
 	errPubkey     = badRequest("the pubkey in the path must be the base58 of exactly 32 bytes")
 	errProgram    = badRequest("the program id in the path must be the base58 of exactly 32 bytes")
 	errSignature  = badRequest("the signature in the path must be the base58 of exactly 64 bytes")
+	errMuchData   = badRequest("the data of these accounts is more than one answer may have here: ask for fewer of them, or for a part of the data with data_slice")
 	errSlot       = badRequest("the slot in the path must be a plain decimal number below 2^64")
 	errUpgrade    = badRequest("this path is a WebSocket: it needs GET, HTTP/1.1, Connection: Upgrade without close, Upgrade: websocket, version 13 and a key of 16 bytes")
 

@@ -237,6 +237,27 @@ func TestLongListsOfDataAreAnswered(t *testing.T) {
 	}
 }
 
+// G7: who names more data than one answer may ever have is not told to try again.
+func TestMoreDataThanAnAnswerMayHaveIsABadRequest(t *testing.T) {
+	l := newFakeLedger()
+	h := serve(t, func(c *Config) { c.Ledger, c.Memory = l, budget.New(1<<20) }) // of which answers may begin with five eighths
+	var keys []string
+	for _, n := range []byte{70, 71} {
+		a := ledger.Account{Pubkey: testKey(n), Lamports: 1, Known: ledger.FieldsAll | ledger.FieldData, Data: ledger.NewData(make([]byte, 300<<10))}
+		l.Put(a)
+		keys = append(keys, a.Pubkey.String())
+	}
+	both := "/api/accounts?include=data&keys=" + strings.Join(keys, ",")
+	const details = "the data of these accounts is more than one answer may have here: ask for fewer of them, or for a part of the data with data_slice"
+	if r := h.get(both); r.body != errorBody(400, details) || r.header.Get("Retry-After") != "" {
+		t.Errorf("both accounts: %d, %.200q, Retry-After %q", r.status, r.body, r.header.Get("Retry-After"))
+	}
+	for _, target := range []string{both + "&data_slice=0,1000", "/api/account/" + keys[0] + "?include=data"} {
+		ledgertest.Equal(t, h.get(target).status, 200, "%s", target)
+	}
+	h.expectNoAnswerBytes()
+}
+
 // G7, F47: a client that reads nothing may hold an eighth of the budget, on however many connections, and that with an answer that waits for
 // its slot holds nothing. So others get their lists.
 func TestNoClientHoldsTheAnswersOfAll(t *testing.T) {

@@ -81,6 +81,9 @@ func (p *Part) Take(bytes int) bool {
 	return false
 }
 
+// Fits reports whether Take takes so many bytes where nothing else is taken.
+func (p *Part) Fits(bytes int) bool { return int64(bytes) <= p.begin }
+
 // Hold takes so many bytes for something that has begun, or gives them back when they are negative.
 func (p *Part) Hold(bytes int) { p.used.Add(int64(bytes)) }
 
