@@ -121,20 +121,32 @@ func (k *sink) resumedBlock(b *ledger.Block) ledger.Event {
 		return nil
 	}
 	k.passed = true
-	strays := false
-	if b.Slot == k.from.Slot {
-		strays = k.below && b.Blockhash != k.from.Blockhash
-		k.found = k.found || b.Blockhash == k.from.Blockhash
-	} else if on := k.seen[b.ParentSlot%seenSlots]; b.ParentSlot < k.from.Slot {
-		strays = k.below
-	} else if on.strays && on.slot == b.ParentSlot && (b.PreviousBlockhash.Value == on.hash || !b.PreviousBlockhash.Known && on.blocks == 1) {
-		named := *b // or it would be placed on what is held of that slot
-		named.PreviousBlockhash = ledger.Some(on.hash)
-		b, strays = &named, true
-	}
+	k.found = k.found || b.Slot == k.from.Slot && b.Blockhash == k.from.Blockhash
+	b, strays := k.branch(b)
 	k.strayed = k.strayed || strays
 	k.remember(b, strays)
 	return b
+}
+
+// branch returns a block at or past the resume point, and whether it is on no branch with that, as far as the input says. A block that builds on
+// such a one and does not say on which says so now, or it would be placed on what is held of that slot.
+func (k *sink) branch(b *ledger.Block) (said *ledger.Block, strays bool) {
+	on := k.seen[b.ParentSlot%seenSlots]
+	switch {
+	case !k.below:
+		return b, false
+	case b.Slot == k.from.Slot:
+		return b, b.Blockhash != k.from.Blockhash
+	case b.ParentSlot < k.from.Slot:
+		return b, true
+	case !on.strays || on.slot != b.ParentSlot:
+		return b, false
+	case b.PreviousBlockhash.Known || on.blocks > 1:
+		return b, b.PreviousBlockhash == ledger.Some(on.hash)
+	}
+	named := *b
+	named.PreviousBlockhash = ledger.Some(on.hash)
+	return &named, true
 }
 
 // isOther reports whether an input that is read shows another ledger than that of the resume point.
