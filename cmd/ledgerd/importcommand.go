@@ -49,10 +49,13 @@ func (p *dataPrograms) UnmarshalText(b []byte) (err error) {
 // keys is a list of public keys, comma-separated, that is not empty.
 type keys []ledger.Pubkey
 
+// errNoKeys refuses such as an unset variable of a script: it is not meant to be all.
+var errNoKeys = errors.New("expected public keys, separated by commas; leave the flag out for all accounts")
+
 // UnmarshalText parses "KEY,KEY".
 func (k *keys) UnmarshalText(b []byte) (err error) {
-	if len(b) == 0 { // such as an unset variable of a script: it is not meant to be all
-		return errors.New("expected public keys, separated by commas; leave the flag out to hold all accounts")
+	if len(b) == 0 {
+		return errNoKeys
 	}
 	*k, err = ledger.SplitKeys(string(b))
 	return err

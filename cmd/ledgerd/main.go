@@ -108,6 +108,9 @@ func run(ctx context.Context, args []string, s *streams) int {
 		kong.Bind(&streams{out, s.err}, &cli, arguments(args)),
 	)
 	parsed, err := parser.Parse(args)
+	if err == nil {
+		err = twice(parsed)
+	}
 	failed, _ := errors.AsType[*kong.ParseError](err)
 	switch {
 	case exited >= 0 || out.failed != nil: // help or the version, which no command printed
@@ -133,6 +136,24 @@ func run(ctx context.Context, args []string, s *streams) int {
 		return exitUsage
 	}
 	return exitFailure
+}
+
+// twice refuses a list that is given twice, of which the last alone would count.
+func twice(parsed *kong.Context) error {
+	given := map[*kong.Flag]bool{}
+	for _, p := range parsed.Path {
+		if p.Flag == nil || p.Resolved {
+			continue
+		}
+		switch p.Flag.Target.Interface().(type) {
+		case keys, prefixes, dataPrograms:
+			if given[p.Flag] {
+				return fmt.Errorf("--%s is given twice: it takes one list, separated by commas", p.Flag.Name)
+			}
+			given[p.Flag] = true
+		}
+	}
+	return nil
 }
 
 // misuse says what is wrong with the arguments.

@@ -27,14 +27,34 @@ import (
 // subCommand says what of a node's stream is printed, and how.
 type subCommand struct {
 	URL        string   `help:"The public listener of the node: http://HOST:PORT." default:"http://127.0.0.1:8080" name:"url" env:"-"`
-	Wallet     []string `group:"Accounts, all by default:" help:"These wallets and their token accounts." placeholder:"PUBKEY,…" env:"-"`
-	Program    []string `group:"Accounts, all by default:" help:"Accounts that these programs own." placeholder:"PUBKEY,…" env:"-"`
-	Pubkey     []string `group:"Accounts, all by default:" help:"These accounts." placeholder:"PUBKEY,…" env:"-"`
+	Wallet     names    `group:"Accounts, all by default:" help:"These wallets and their token accounts." placeholder:"PUBKEY,…" env:"-"`
+	Program    names    `group:"Accounts, all by default:" help:"Accounts that these programs own." placeholder:"PUBKEY,…" env:"-"`
+	Pubkey     names    `group:"Accounts, all by default:" help:"These accounts." placeholder:"PUBKEY,…" env:"-"`
 	Commitment string   `help:"What is printed must have reached this level: processed, confirmed or finalized." enum:"processed,confirmed,finalized" default:"processed" env:"-"`
 	Include    []string `help:"What updates tell beside the usual: token (of token accounts), data." enum:"token,data" placeholder:"token,data" env:"-"`
 	Output     string   `help:"table, or json: an object a line." enum:"table,json" default:"table" env:"-"`
-	Resume     string   `help:"Keep in this file the number of the newest update that was printed, and go on after it." placeholder:"FILE" env:"-"`
+	Resume     *string  `help:"Keep in this file the number of the newest update that was printed, and go on after it." placeholder:"FILE" env:"-"`
 	call.Flags
+}
+
+// names are public keys that a node checks: a flag with some may be given again.
+type names []string
+
+// UnmarshalText adds those of "KEY,KEY".
+func (n *names) UnmarshalText(b []byte) error {
+	if len(b) == 0 {
+		return errNoKeys
+	}
+	*n = append(*n, strings.Split(string(b), ",")...)
+	return nil
+}
+
+// Validate checks what the flags' types cannot.
+func (c *subCommand) Validate() error {
+	if c.Resume != nil && *c.Resume == "" {
+		return errors.New("--resume must name a file")
+	}
+	return nil
 }
 
 // maxNumberBytes is room for any number and the end of its line.
@@ -76,13 +96,13 @@ func (c *subCommand) Run(ctx context.Context, s *streams) error {
 
 // kept returns the number in the file of --resume; nil: there is none yet. It refuses one that could not be replaced.
 func (c *subCommand) kept() (*uint64, error) {
-	if c.Resume == "" {
+	if c.Resume == nil {
 		return nil, nil
 	}
-	if err := mayHold(filepath.Dir(c.Resume)); err != nil {
+	if err := mayHold(filepath.Dir(*c.Resume)); err != nil {
 		return nil, fmt.Errorf("--resume: %w", err)
 	}
-	text, err := unpack.ReadRegular(c.Resume, maxNumberBytes)
+	text, err := unpack.ReadRegular(*c.Resume, maxNumberBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -91,7 +111,7 @@ func (c *subCommand) kept() (*uint64, error) {
 	}
 	seq, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("--resume: %s does not hold the number of an update", c.Resume)
+		return nil, fmt.Errorf("--resume: %s does not hold the number of an update", *c.Resume)
 	}
 	return &seq, nil
 }
@@ -198,10 +218,10 @@ func (t *tail) settle() {
 		t.fail(fmt.Errorf("cannot print: %w", err))
 		return
 	}
-	if t.Resume == "" || !t.known || t.seq == t.kept {
+	if t.Resume == nil || !t.known || t.seq == t.kept {
 		return
 	}
-	err := replaceFile(t.Resume, func(f vfs.File) error {
+	err := replaceFile(*t.Resume, func(f vfs.File) error {
 		_, err := fmt.Fprintln(io.NewOffsetWriter(f, 0), t.seq)
 		return err
 	})
