@@ -98,7 +98,7 @@ func (d *nodesCompared) meet(ctx context.Context) (at [2]stateAt, err error) {
 
 // at returns where a node stands.
 func (d *nodesCompared) at(ctx context.Context, i int) (at stateAt, err error) {
-	w, err := d.open(ctx, i, "/state")
+	w, err := d.open(ctx, ctx, i, "/state")
 	if err != nil {
 		return at, err
 	}
@@ -112,8 +112,12 @@ type stateWalk struct {
 	*bufio.Scanner
 }
 
-func (d *nodesCompared) open(ctx context.Context, i int, path string) (*stateWalk, error) {
+// open asks a node for a path, and again while it cannot answer and the wait lasts.
+func (d *nodesCompared) open(ctx, waiting context.Context, i int, path string) (*stateWalk, error) {
 	response, err := askOperators(ctx, d.client, d.urls[i], path, d.urls[i])
+	for errors.Is(err, errUnavailable) && wait.Sleep(waiting, askAgain) == nil {
+		response, err = askOperators(ctx, d.client, d.urls[i], path, d.urls[i])
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +157,7 @@ func (d *nodesCompared) first(ctx, waiting context.Context, out io.Writer) error
 	return d.compare(walks, out)
 }
 
-// openFrom opens the state of a node once it has come to a slot, and is not asked for it by somebody else.
+// openFrom opens the state of a node once it has come to a slot.
 func (d *nodesCompared) openFrom(ctx, waiting context.Context, i int, slot uint64) (*stateWalk, error) {
 	waiting, stop := context.WithTimeout(waiting, heldFor)
 	defer stop()
@@ -166,11 +170,7 @@ func (d *nodesCompared) openFrom(ctx, waiting context.Context, i int, slot uint6
 			return nil, fmt.Errorf("%s does not come to slot %d", d.urls[i], slot)
 		}
 	}
-	w, err := d.open(ctx, i, "/state?accounts")
-	for errors.Is(err, errUnavailable) && wait.Sleep(waiting, askAgain) == nil {
-		w, err = d.open(ctx, i, "/state?accounts")
-	}
-	return w, err
+	return d.open(ctx, waiting, i, "/state?accounts")
 }
 
 // compare reads two states of one slot up to the first lines that differ, and prints them. Of a node that lacks what the other one holds that is

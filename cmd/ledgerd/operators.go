@@ -12,7 +12,8 @@ import (
 	clientlib "ledgerd/httpd/client"
 )
 
-// errUnavailable says that a node cannot answer now: it walks through its accounts for somebody else, or is being backed up.
+// errUnavailable says that a node cannot answer now: it walks through its accounts for somebody else, is being backed
+// up, or has no finalized block yet.
 var errUnavailable = errors.New("503")
 
 // askOperators asks the operators' listener at an address for a path, and returns what it answers with 200. name is what errors call the node.
