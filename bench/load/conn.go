@@ -30,7 +30,7 @@ type conn struct {
 // link is an open connection of a protocol, over which one request is sent at a time.
 type link interface {
 	// exchange sends a request, and returns how many bytes came of the response to it, until a time at most. The response is one that closes the
-	// connection where nothing can be asked over it any more.
+	// connection where nothing can be asked over it any more. A body that is longer than the load keeps is fasthttp.ErrBodyTooLarge.
 	exchange(request []byte, response *fasthttp.Response, late time.Time) (bytes int64, err error)
 	// isClosed reports whether the server has closed the connection, on which nothing is in flight.
 	isClosed() bool
@@ -90,6 +90,9 @@ func (c *conn) exchange(request []byte) (err error) {
 		late, timeout = c.phase.until, errAtEnd
 	}
 	c.bytes, err = c.link.exchange(request, &c.response, late)
+	if errors.Is(err, fasthttp.ErrBodyTooLarge) {
+		return fmt.Errorf("the body of the response is longer than %d MiB", c.load.config.MostBytes>>20)
+	}
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
 		return timeout
 	}

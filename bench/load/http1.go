@@ -18,6 +18,7 @@ import (
 type http1 struct {
 	net.Conn
 	in    *bufio.Reader // of what is read of the connection
+	most  int           // bytes of a body
 	bytes int64         // of the response, so far
 	why   error         // why no more of it can be read; nil: it can
 	peek  [1]byte       // room for what nobody asked for
@@ -37,7 +38,7 @@ func (c *conn) openHTTP1() (link, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &http1{Conn: socket}
+	h := &http1{Conn: socket, most: c.load.config.MostBytes}
 	h.in = bufio.NewReaderSize(h, headBytes)
 	return h, nil
 }
@@ -51,7 +52,7 @@ func (h *http1) exchange(request []byte, response *fasthttp.Response, late time.
 	if err != nil {
 		return 0, fmt.Errorf("cannot send: %w", plain(err))
 	}
-	err = response.Read(h.in)
+	err = response.ReadLimitBody(h.in, h.most)
 	_, long := errors.AsType[*fasthttp.ErrSmallBuffer](err)
 	switch {
 	case err == nil:
@@ -60,6 +61,7 @@ func (h *http1) exchange(request []byte, response *fasthttp.Response, late time.
 		}
 	case long:
 		err = errHead
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 	case h.why == nil:
 		err = errNotHTTP // what fasthttp says quotes the response
 	case errors.Is(h.why, io.EOF):

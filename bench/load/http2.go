@@ -19,6 +19,7 @@ import (
 type http2Conn struct {
 	*http.ClientConn
 	scheme string
+	most   int // bytes of a body
 }
 
 // HTTP2 is HTTP/2 alone: over TLS where the server agrees to it, and plainly where it expects it.
@@ -45,7 +46,7 @@ func (c *conn) openHTTP2() (link, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &http2Conn{opened, scheme}, nil
+	return &http2Conn{opened, scheme, c.load.config.MostBytes}, nil
 }
 
 func (h *http2Conn) exchange(request []byte, response *fasthttp.Response, late time.Time) (int64, error) {
@@ -68,7 +69,10 @@ func (h *http2Conn) exchange(request []byte, response *fasthttp.Response, late t
 			response.Header.Add(name, value)
 		}
 	}
-	n, err := io.Copy(response.BodyWriter(), answer.Body)
+	n, err := io.Copy(response.BodyWriter(), io.LimitReader(answer.Body, int64(h.most)+1))
+	if n > int64(h.most) {
+		return n, fasthttp.ErrBodyTooLarge
+	}
 	if h.isClosed() {
 		response.SetConnectionClose()
 	}

@@ -37,6 +37,8 @@ import (
 )
 
 const (
+	// MostBytes is the longest body of a response, where a load names no other: a server that lies or never ends shall not take all memory.
+	MostBytes = 256 << 20
 	// defaultTimeout is how long a response may take.
 	defaultTimeout = 10 * time.Second
 	// grace is how long after a phase its last responses are waited for.
@@ -52,6 +54,7 @@ type Config struct {
 	Dial        dial.Dialer
 	Connections int
 	Timeout     time.Duration // of a response; 0: 10 s
+	MostBytes   int           // of the body of a response, which is kept until it is whole; 0: MostBytes
 	Script      Script
 	Learned     bool // what the script asks for was learned of the server: 404 says that it is gone meanwhile, and is no failure
 	HTTP2       bool // requests are of HTTP/2: one at a time over each connection, as of HTTP/1.1
@@ -73,7 +76,7 @@ type Load struct {
 
 // New returns a load that has not sent anything yet.
 func New(c Config) *Load {
-	c.Timeout, c.VerifyEvery = cmp.Or(c.Timeout, defaultTimeout), max(1, c.VerifyEvery)
+	c.Timeout, c.MostBytes, c.VerifyEvery = cmp.Or(c.Timeout, defaultTimeout), cmp.Or(c.MostBytes, MostBytes), max(1, c.VerifyEvery)
 	l := &Load{config: c, conns: make([]conn, c.Connections), counts: NewCounts()}
 	for i := range l.conns {
 		l.conns[i].load, l.conns[i].index = l, i

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -142,6 +143,7 @@ func TestLoadAccountsForWhatWasDue(t *testing.T) {
 	t.Parallel()
 	const length = 200 * time.Millisecond
 	const broken = "the server broke the response off: INTERNAL_ERROR"
+	const tooLong = "the body of the response is longer than 1 MiB"
 	for name, test := range map[string]struct {
 		rate    float64
 		handler func(n int64, w http.ResponseWriter, r *http.Request)
@@ -166,6 +168,17 @@ func TestLoadAccountsForWhatWasDue(t *testing.T) {
 			}
 			ledgertest.ErrorIs(t, err, nil, "the response")
 		}, errNotHTTP.Error(), ""},
+		"announces more than there is memory": {2000, func(_ int64, w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", strconv.Itoa(math.MaxInt))
+			_ = http.NewResponseController(w).Flush()
+		}, tooLong, io.ErrUnexpectedEOF.Error()},
+		"sends without an end": {2000, func(_ int64, w http.ResponseWriter, _ *http.Request) {
+			for piece := make([]byte, 64<<10); ; {
+				if _, err := w.Write(piece); err != nil {
+					return
+				}
+			}
+		}, tooLong, tooLong},
 	} {
 		for protocol, want := range map[string]string{"HTTP/1.1": test.want, "HTTP/2": test.http2} {
 			if want == "" {
@@ -175,7 +188,7 @@ func TestLoadAccountsForWhatWasDue(t *testing.T) {
 				t.Parallel()
 				ask := func() (happened bool) {
 					var asked atomic.Int64
-					l := start(t, Config{Connections: 4, HTTP2: protocol == "HTTP/2"}, func(w http.ResponseWriter, r *http.Request) { test.handler(asked.Add(1), w, r) })
+					l := start(t, Config{Connections: 4, HTTP2: protocol == "HTTP/2", MostBytes: 1 << 20}, func(w http.ResponseWriter, r *http.Request) { test.handler(asked.Add(1), w, r) })
 					c := l.Phase(t.Context(), Pace{Length: length, Rate: test.rate})
 					if want := int(test.rate * length.Seconds()); c.Due() != want || c.OK()+c.Failed()+c.Unsent != want {
 						t.Errorf("%d due, %d ok, %d failed, %d unsent, want %d", c.Due(), c.OK(), c.Failed(), c.Unsent, want)

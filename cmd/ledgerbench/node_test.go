@@ -103,6 +103,11 @@ func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer = `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}`
 	case path == "/api/nothing":
 		status, answer = http.StatusNoContent, ""
+	case path == "/api/moved":
+		h.Set("Location", "/api/ok")
+		status = http.StatusMovedPermanently
+	case path == "/api/short": // than it says
+		h.Set("Content-Length", "20")
 	case path == "/api/head" && slot > 1:
 		h.Set("X-Long", strings.Repeat("x", 10_000))
 	case path == "/api/ws/accounts":

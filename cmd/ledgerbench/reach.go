@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"ledgerd/bench/dial"
+	"ledgerd/bench/load"
 	"ledgerd/cmd/internal/call"
 	"ledgerd/httpd/client"
 )
@@ -57,7 +58,8 @@ func (r *reach) parse() (err error) {
 		r.secure.VerifyConnection = agreed
 	}
 	first := dial.Dialer{From: r.From, Unix: r.Socket(), Timeout: r.Timeout} // the node is asked as the first connection asks: it may have other limits for other addresses
-	r.client = &http.Client{Timeout: r.Timeout, Transport: &http.Transport{
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the load follows no redirects either
+	r.client = &http.Client{Timeout: r.Timeout, CheckRedirect: stay, Transport: &http.Transport{
 		Protocols: r.speaks, TLSClientConfig: r.secure, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 			conn, err := first.Dial(ctx, 0, address)
 			if err == nil {
@@ -161,8 +163,14 @@ func (r *reach) try(path, body string) error {
 	if response.StatusCode >= http.StatusBadRequest && response.StatusCode != http.StatusTooManyRequests {
 		return fmt.Errorf("%s is answered %s: nothing is loaded", told, response.Status)
 	}
-	answer, err := io.ReadAll(response.Body)
-	if err == nil && body != "" && isRPCError(answer) {
+	if to := response.Header.Get("Location"); to != "" && response.StatusCode >= http.StatusMultipleChoices {
+		return fmt.Errorf("%s is answered %s to %s: nothing is loaded", told, response.Status, to)
+	}
+	answer, err := io.ReadAll(io.LimitReader(response.Body, load.MostBytes))
+	if err != nil {
+		return fmt.Errorf("cannot read what %s answers: %w", told, err)
+	}
+	if body != "" && isRPCError(answer) {
 		err = fmt.Errorf("%s is answered %.300s: nothing is loaded", body, answer)
 	}
 	return err

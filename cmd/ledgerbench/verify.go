@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/valyala/fasthttp"
+
+	"ledgerd/bench/load"
 )
 
 // What a verified response may be.
@@ -45,7 +47,7 @@ func (v *verifier) verify(conn, request int, r *fasthttp.Response) error {
 		return nil
 	}
 	none := r.StatusCode() == http.StatusNoContent || r.StatusCode() == http.StatusNotModified // these have no body
-	if body, err := r.BodyUncompressed(); err != nil || !none && !json.Valid(body) {
+	if body, err := r.BodyUncompressedWithLimit(load.MostBytes); err != nil || !none && !json.Valid(body) {
 		return errNotJSON
 	} else if isRPCError(body) {
 		return errRPC
