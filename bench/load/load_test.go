@@ -313,6 +313,16 @@ func TestInterruptedLoadLeavesNothingUnsentThatWasNotDue(t *testing.T) {
 	ledgertest.Equal(t, unsent, 0, "requests that were due and not sent")
 }
 
+// A closed loop ends with its last request, also where connections are still to begin.
+func TestRampEndsWithTheLastRequest(t *testing.T) {
+	t.Parallel()
+	l := start(t, Config{Connections: 4}, echo)
+	c := l.Phase(t.Context(), Pace{Length: time.Minute, Ramp: 40 * time.Second, Requests: 3})
+	if c.Sent() != 3 || c.Took > 9*time.Second { // the second connection begins after ten
+		t.Errorf("%d requests sent in %v", c.Sent(), c.Took)
+	}
+}
+
 func TestNobodyListens(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(nil)

@@ -42,8 +42,10 @@ func (p *phase) take() (due time.Duration, more bool) {
 		due, more = <-p.tickets
 		return due, more
 	}
-	more = p.ctx.Err() == nil && (p.Requests == 0 || p.issued.Add(1) <= int64(p.Requests))
-	return time.Since(p.from), more
+	if p.Requests > 0 && p.issued.Add(1) > int64(p.Requests) {
+		p.stop() // connections that the ramp holds back need not begin
+	}
+	return time.Since(p.from), p.ctx.Err() == nil
 }
 
 // schedule is when the requests of an open loop are due.

@@ -60,6 +60,17 @@ func TestLoadWritesForPrograms(t *testing.T) {
 	}
 }
 
+// The second in which a measurement ends has one line, not another that says that nothing was answered.
+func TestLoadWritesALineASecond(t *testing.T) {
+	t.Parallel()
+	s := new(node)
+	s.start(t)
+	code, said := does(t, "load", s.url, "--ca", s.ca, "-d", "1s", "--rate", "100", "--warmup", "0", "--path", "/ok", "--csv", "-")
+	if lines, err := csv.NewReader(&said.out).ReadAll(); code != exitOK || err != nil || len(lines) != 2 || lines[1][2] == "0" {
+		t.Errorf("exit code %d, %v, said %q and %q", code, err, &said.err, lines)
+	}
+}
+
 // A Unix socket stands for host and port: the host need not exist. HTTP/2 is spoken where that is asked for.
 func TestLoadAsksOverAUnixSocket(t *testing.T) {
 	t.Parallel()

@@ -155,12 +155,12 @@ func (c *loadCommand) find(ctx context.Context) error {
 		if hasPlace(path) {
 			continue
 		}
-		if err := c.try(path, ""); err != nil {
+		if err := c.try(ctx, path, ""); err != nil {
 			return err
 		}
 	}
 	for i := range c.RPC {
-		if err := c.try(c.rpcPath(), c.calls[i]); err != nil {
+		if err := c.try(ctx, c.rpcPath(), c.calls[i]); err != nil {
 			return err
 		}
 	}

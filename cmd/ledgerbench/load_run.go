@@ -33,6 +33,9 @@ func (c *loadCommand) measure(ctx context.Context, out *output, l *load.Load) (e
 		c.counts = before
 		return nil
 	}
+	if ctx.Err() != nil {
+		return errors.New("interrupted while warming up: nothing was measured")
+	}
 	if c.Rate != search {
 		c.counts, err = c.phase(ctx, out, l, began)
 		return err
@@ -77,7 +80,11 @@ func (c *loadCommand) phase(ctx context.Context, out *output, l *load.Load, bega
 		out.show(fmt.Sprintf("%.0f of %.0f s: %d responses/s, p99 %.3f ms, %d failed", time.Since(begun).Seconds(), c.pace.Length.Seconds(), part.Answered(),
 			s.P99, all.Failed()))
 	}
-	stop := everySecond(func() { take(l.Take()) })
+	stop := everySecond(func() {
+		if time.Since(begun) < c.pace.Length { // the rest is the last line
+			take(l.Take())
+		}
+	})
 	last := l.Phase(ctx, c.pace)
 	stop()
 	take(last)

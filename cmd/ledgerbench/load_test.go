@@ -111,6 +111,32 @@ func TestLoadObeysLimits(t *testing.T) {
 	}
 }
 
+// An interrupt before anything is measured ends the command at once, and gives no figures that seem measured.
+func TestInterruptedBeforeItMeasures(t *testing.T) {
+	t.Parallel()
+	for more, want := range map[string]string{
+		"--path /ok --path /slow":             "context canceled", // the second is looked for and does not answer
+		"--path /ok --warmup 1h --slo max=1h": "interrupted while warming up: nothing was measured",
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			n := &node{told: func(asked int) {
+				if asked == 2 && want == "context canceled" || asked > 2 { // the first two only look what is there
+					stop()
+				}
+			}}
+			n.start(t)
+			s := new(said)
+			code := run(ctx, append([]string{"load", n.url, "--ca", n.ca, "-c", "1"}, strings.Fields(more)...), s.streams())
+			if code != exitFailure || !strings.Contains(s.err.String(), want) || s.out.Len() > 0 {
+				t.Errorf("exit code %d, said %q:\n%s", code, &s.err, &s.out)
+			}
+		})
+	}
+}
+
 func TestInterruptedLoadGivesFigures(t *testing.T) {
 	t.Parallel()
 	for more, want := range map[string]string{

@@ -57,7 +57,7 @@ func (r *reach) parse() (err error) {
 	if r.speaks != nil {
 		r.secure.VerifyConnection = agreed
 	}
-	first := dial.Dialer{From: r.From, Unix: r.Socket(), Timeout: r.Timeout} // the node is asked as the first connection asks: it may have other limits for other addresses
+	first := dial.Dialer{From: r.From, Unix: r.Socket(), Timeout: r.Timeout}              // the node is asked as the first connection asks: it may have other limits for other addresses
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the load follows no redirects either
 	r.client = &http.Client{Timeout: r.Timeout, CheckRedirect: stay, Transport: &http.Transport{
 		Protocols: r.speaks, TLSClientConfig: r.secure, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
@@ -135,15 +135,15 @@ func (r *reach) shares(connections int) float64 {
 }
 
 // try asks for a path, or sends a body there, as the load will, so that what does not exist is found before.
-func (r *reach) try(path, body string) error {
+func (r *reach) try(ctx context.Context, path, body string) error {
 	address := fmt.Sprintf("%s://%s%s", r.base.Scheme, r.base.Host, path)
 	told := address
 	if body != "" {
 		told, _, _ = strings.Cut(address, "?") // of rented endpoints there is a key behind it
 	}
-	request, err := http.NewRequest(http.MethodGet, address, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if body != "" {
-		request, err = http.NewRequest(http.MethodPost, address, strings.NewReader(body))
+		request, err = http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(body))
 	}
 	if err != nil {
 		return err
