@@ -246,7 +246,7 @@ func (r *request) reserveData(accounts []ledger.Account) error {
 	if bytes <= max(r.reserved, maxKeptBytes) {
 		return nil
 	}
-	if !r.server.answers.Fits(bytes) {
+	if !r.Fits(bytes) {
 		return errMuchData
 	}
 	return r.Reserve(bytes - r.reserved)

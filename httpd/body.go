@@ -59,6 +59,9 @@ func (x *Exchange) Reserve(bytes int) error {
 	return ledger.ErrUnavailable
 }
 
+// Fits reports whether an answer may ever have so many bytes.
+func (x *Exchange) Fits(bytes int) bool { return x.server.answers.Fits(bytes) }
+
 // Extend returns the answer of the exchange, which Room returned or it itself, with room for so many more bytes, once there is memory for them. It
 // grows a long one by a quarter at least, and a short one, which takes nothing from the budget, to twice its length, so that one that is extended often
 // is not copied as often.

@@ -108,22 +108,29 @@ func (c *call) listing(f *form, keyed bool) *listing {
 	return &listing{encode.List{Turn: c.door.config.Turn}, f, keyed, false}
 }
 
-// appendAccounts appends accounts to a list, as appendKnown does.
+// errMuchData says that accounts that a client named never fit into an answer: it is not told to try again.
+var errMuchData = &callError{code: codeScan, message: "the accounts take more memory than this node gives an answer: ask for fewer, or with a dataSlice"}
+
+// appendAccounts appends accounts to a list, as appendKnown does. There is room for all of them at once, if there is memory for that: an answer that grows
+// account by account is made in one piece of memory after the other. What is compressed may take much less than its data.
 func (c *call) appendAccounts(dst []byte, l *listing, accounts []ledger.Account) ([]byte, error) {
 	known, err := c.mintsFor(l.form, accounts)
 	if err != nil {
 		return dst, err
 	}
-	dst, _, err = c.appendKnown(c.foresee(dst, l.form, accounts), l, accounts, known)
+	need := l.allBytes(accounts)
+	if l.encoding != asZstd {
+		dst = c.x.Foresee(dst, need)
+	}
+	dst, _, err = c.appendKnown(dst, l, accounts, known)
+	if errors.Is(err, errNoRoom) && !c.x.Fits(need) {
+		err = errMuchData
+	}
 	return dst, err
 }
 
-// foresee returns the answer with room for all of some accounts, if there is memory for that: one that grows account by account is made in one piece
-// of memory after the other. What is compressed may take much less than its data.
-func (c *call) foresee(dst []byte, f *form, accounts []ledger.Account) []byte {
-	if f.encoding == asZstd {
-		return dst
-	}
+// allBytes is about what all of some accounts are answered in.
+func (f *form) allBytes(accounts []ledger.Account) int {
 	need := accountBytes - usualText // the last one wants more room than it takes, as each does
 	for i := range accounts {
 		if a := &accounts[i]; a.Exists() {
@@ -132,7 +139,7 @@ func (c *call) foresee(dst []byte, f *form, accounts []ledger.Account) []byte {
 			need += len(`,null`)
 		}
 	}
-	return c.x.Foresee(dst, need)
+	return need
 }
 
 // appendKnown appends accounts to a list, whose mints are known, null for those that do not exist: each once there is memory for it. It returns how many.
