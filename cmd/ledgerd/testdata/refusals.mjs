@@ -40,7 +40,8 @@ for (const patience of [undefined, 999]) {
 const client = new Client(address);
 answers.push([502, {}, '<html>'], [200, {}, '{"status":"ok"}']);
 await assert.rejects(client.status(), (e) => e instanceof StatusError && e.status === 502 && e.text === 'Bad Gateway' && e.retryAfter === 0);
-assert.equal((await client.health()).slot, null);
+assert.equal((await client.health({ include: 'details' })).slot, null);
+assert.equal(asked.at(-1)[0], '/api/health?include=details');
 assert.equal(client.budget.reset, null);
 
 // So is a refusal of another shape, and of another listener what it says. A time to come again that is no number of seconds is not known: it is

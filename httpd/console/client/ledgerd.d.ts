@@ -7,7 +7,7 @@ export interface Read {
   commitment?: Commitment;
   min_slot?: bigint | number;
   wait_ms?: number;
-  include?: 'token' | 'data' | 'token,data' | 'signatures' | 'transactions';
+  include?: 'token' | 'data' | 'token,data' | 'signatures' | 'transactions' | 'details';
   /** With include=data: offset and length of the part that is shown, as in '136,16'. */
   data_slice?: string;
   /** Of a program's accounts only those whose data has this length, and these bytes: offset and base58, as in '8:So11…'. */
@@ -153,7 +153,7 @@ export class Client {
   readonly base: string;
   readonly budget: Budget;
   constructor(address: string, options?: Options);
-  health(): Promise<Answer<Health>>;
+  health(read?: Read): Promise<Answer<Health>>;
   status(): Promise<Answer<Status>>;
   latestBlock(read?: Read): Promise<Answer<Block>>;
   block(slot: bigint | number, read?: Read): Promise<Answer<FullBlock>>;

@@ -56,7 +56,7 @@ export class Client {
     this.options = { ...options, patience: options.patience ?? 0 };
   }
 
-  health() { return this.get('/health'); }
+  health(read) { return this.get('/health', read); }
   status() { return this.get('/status'); }
   latestBlock(read) { return this.get('/blocks/latest', read); }
   block(slot, read) { return this.get(`/blocks/${slot}`, read); }
