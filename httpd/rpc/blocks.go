@@ -50,18 +50,22 @@ func cleanedUp(slot, first ledger.Slot) error {
 // can be asked, it is asked for what is held in part.
 func (c *call) block(dst []byte) ([]byte, error) {
 	slot := c.slot(0, "slot")
-	if v := c.param(1); c.wrong == nil && v != nil && v.Type() == fastjson.TypeString {
+	if v := c.param(1); v != nil && v.Type() == fastjson.TypeString {
+		if c.transactionEncoding(v); c.wrong != nil {
+			return dst, c.wrong
+		}
 		return dst, errWholeBlock // the configuration of old: an encoding, and so of whole transactions
 	}
 	config := c.config(1)
 	c.confirmedAtLeast()
+	c.transactionEncoding(member(config, "encoding"))
 	rewards := c.isSet(config, "rewards")
 	if v := member(config, "maxSupportedTransactionVersion"); v != nil {
 		if n, err := v.Uint(); err != nil || n > math.MaxUint8 {
 			c.bad("maxSupportedTransactionVersion must be an integer from 0 to 255")
 		}
 	}
-	details := c.word(config, "transactionDetails", "full", "full", "accounts", "signatures", "none")
+	details := c.word(member(config, "transactionDetails"), "transactionDetails", "full", "full", "accounts", "signatures", "none")
 	bytes := 0
 	switch {
 	case c.wrong != nil:
@@ -95,6 +99,11 @@ func (c *call) block(dst []byte) ([]byte, error) {
 		dst = append(c.appendSignatures(append(dst, `,"signatures":[`...), b), ']')
 	}
 	return append(dst, '}'), err
+}
+
+// transactionEncoding refuses what is no encoding of transactions. What is answered from here is the same in all.
+func (c *call) transactionEncoding(v *fastjson.Value) {
+	c.word(v, "encoding", "json", "json", asParsed, asBase58, asBase64, asBinary)
 }
 
 // What only nodes with whole transactions, and with rewards, can answer.

@@ -31,7 +31,7 @@ type form struct {
 
 // readForm reads encoding and dataSlice of a configuration.
 func (c *call) readForm(config *fastjson.Value, usual string) (f form) {
-	f.encoding = c.word(config, "encoding", usual, asBinary, asBase58, asBase64, asZstd, asParsed)
+	f.encoding = c.word(member(config, "encoding"), "encoding", usual, asBinary, asBase58, asBase64, asZstd, asParsed)
 	slice := member(config, "dataSlice")
 	switch f.slice = encode.WholeData; {
 	case slice == nil:

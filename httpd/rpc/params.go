@@ -148,9 +148,8 @@ func (c *call) isSet(config *fastjson.Value, name string) bool {
 	return v != nil && v.Type() == fastjson.TypeTrue
 }
 
-// word returns a member of a configuration that is one of some words, usual where it is missing.
-func (c *call) word(config *fastjson.Value, name, usual string, words ...string) string {
-	v := member(config, name)
+// word returns a value that is one of some words, usual where it is missing.
+func (c *call) word(v *fastjson.Value, name, usual string, words ...string) string {
 	if v == nil {
 		return usual
 	}

@@ -137,7 +137,8 @@ func (c *call) accountSubscribe(socket *stream.Socket) error {
 
 func (c *call) programSubscribe(socket *stream.Socket) error {
 	s, config := c.subject("programId")
-	takes, withContext := c.readSelection(member(config, "filters")), c.isSet(config, "withContext") // they always have it
+	takes := c.readSelection(member(config, "filters"))
+	withContext, _ := c.isSet(config, "withContext"), c.isSet(config, "sortResults") // they always have it, and nothing is sorted
 	if c.wrong != nil {
 		return c.wrong
 	}

@@ -78,7 +78,7 @@ func (c *call) readFilter(s *selection, f *fastjson.Value) {
 // readPart reads the memcmp of a filter.
 func (c *call) readPart(v *fastjson.Value) (p ledger.DataPart) {
 	p.Offset = c.number(v.Get("offset"), "offset of memcmp")
-	encoding, text, ok := c.word(v, "encoding", asBase58, asBase58, asBase64, "bytes"), given(v.Get("bytes")), true
+	encoding, text, ok := c.word(member(v, "encoding"), "encoding", asBase58, asBase58, asBase64, "bytes"), given(v.Get("bytes")), true
 	switch {
 	case text == nil:
 		ok = false

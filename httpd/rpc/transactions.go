@@ -107,10 +107,11 @@ func (c *call) signaturesForAddress(dst []byte) ([]byte, error) {
 		}
 		in.Limit = int(n)
 	}
-	for name, bound := range map[string]*ledger.Opt[ledger.Signature]{"before": &in.Before, "until": &in.After} {
-		if v := member(config, name); v != nil {
-			*bound = ledger.Some(c.signature(v, name))
-		}
+	if v := member(config, "before"); v != nil {
+		in.Before = ledger.Some(c.signature(v, "before"))
+	}
+	if v := member(config, "until"); v != nil {
+		in.After = ledger.Some(c.signature(v, "until"))
 	}
 	if c.wrong != nil {
 		return dst, c.wrong
