@@ -61,8 +61,8 @@ func (d *Door) talk(socket *stream.Socket, text []byte) {
 	if err == nil {
 		name, err = c.takeApart(calls[0])
 	}
-	if err == nil && c.id == nil {
-		return // a notification
+	if c.id == nil && (err == nil || name != "") {
+		return // a notification, be something wrong with its parameters
 	}
 	if err == nil {
 		switch one, known := subscriptions[name]; {

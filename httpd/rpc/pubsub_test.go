@@ -117,6 +117,18 @@ func (c client) next() string {
 	return string(text)
 }
 
+// TestNotificationsOverAWebSocketAreNotAnswered: not even where something is wrong with their parameters, as over HTTP.
+func TestNotificationsOverAWebSocketAreNotAnswered(t *testing.T) {
+	_, r := serveHub(t, &settings{fakeLedger: newFakeLedger()})
+	c := r.dial()
+	for _, notification := range []string{`"slotSubscribe"`, `"slotSubscribe","params":{}`, `"slotSubscribe","params":[1]`, `"none","params":1`, `""`} {
+		must(t, c.WriteMessage(websocket.TextMessage, []byte(`{"jsonrpc":"2.0","method":`+notification+`}`)))
+		if got := c.ask("rootUnsubscribe", "[9]"); !strings.HasSuffix(got, `"id":1}`) {
+			t.Fatalf("%s is answered: %s", notification, got)
+		}
+	}
+}
+
 // TestMessagesOfManyValuesLeaveNoParser: a parser that is used again keeps the memory of the largest tree that it made.
 func TestMessagesOfManyValuesLeaveNoParser(t *testing.T) {
 	for n, kept := range map[int]bool{fewValues / 2: true, fewValues + 1: false, maxSaidValues / 2: false} {
