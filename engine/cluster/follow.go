@@ -99,7 +99,9 @@ func (f *follower) step(ctx context.Context) (done bool, err error) {
 		f.drop()
 		f.log.cluster.stats.reopened.Add(1)
 		return false, nil
-	case <-time.After(pollInterval): // the lease may be held now
+	case <-f.log.lease.wrote: // the lease may be held now
+		return false, nil
+	case <-time.After(pollInterval): // a claim may have to be sent again
 		return false, nil
 	case <-ctx.Done():
 		return false, ctx.Err()

@@ -38,7 +38,8 @@ type lease struct {
 	revision uint64    // of the newest value seen
 	changed  time.Time // when that was seen first
 
-	now ledger.Guarded[holding]
+	now   ledger.Guarded[holding]
+	wrote chan struct{} // one is in it after this node wrote the key: who waits to hold the lease looks again
 }
 
 // holding is what a node knows of its lease.
@@ -208,6 +209,10 @@ func (l *lease) write(ctx context.Context, revision uint64) error {
 	}
 	l.revision, l.changed = after, time.Now()
 	l.hold(begun)
+	select {
+	case l.wrote <- struct{}{}:
+	default:
+	}
 	return nil
 }
 

@@ -173,6 +173,22 @@ func TestLeaseOfAWrongClockIsTakenInTime(t *testing.T) {
 	}
 }
 
+// TestClaimIsSentWhenTheLeaseIsTaken has a follower wait, to whom nothing comes, while its node takes the lease.
+func TestClaimIsSentWhenTheLeaseIsTaken(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
+		c := fakeNode(t, "n", &fakeServer{})
+		began, f := time.Now(), follower{log: c.log, feed: &feed{messages: make(chan jetstream.Msg), broken: make(chan error)}}
+		c.running.Go(func() {
+			time.Sleep(pollInterval / 4)
+			c.log.lease.isWhole = func(time.Duration) bool { return true }
+			must(t, c.log.lease.step(c.ctx))
+		})
+		_, err := f.step(c.ctx)
+		must(t, err)
+		ledgertest.Equal(t, time.Since(began), pollInterval/4, "until it looks whether it may claim the log")
+	})
+}
+
 // TestLeaseIsTakenByWhoHoldsTheLog lets two nodes wait for it. One of them lags behind.
 func TestLeaseIsTakenByWhoHoldsTheLog(t *testing.T) {
 	bubbletest.Test(t, func(t *testing.T) {

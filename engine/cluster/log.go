@@ -47,7 +47,7 @@ type streamEnd struct {
 }
 
 func newLog(c *Cluster) *Log {
-	l := &Log{cluster: c, opened: time.Now(), deposed: make(chan struct{}), lease: &lease{cluster: c}}
+	l := &Log{cluster: c, opened: time.Now(), deposed: make(chan struct{}), lease: &lease{cluster: c, wrote: make(chan struct{}, 1)}}
 	l.lease.isWhole = l.heldWholeLog // of many that wait, it is for one that can write at once
 	rand.Read(l.nonce[:])            // never fails
 	return l
