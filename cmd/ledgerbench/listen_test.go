@@ -26,6 +26,7 @@ import (
 type broadcaster struct {
 	frames  []string
 	sockets int
+	breaks  int    // so many connections end after the handshake, without a word
 	all     func() // is called when so many sockets have counted all
 
 	mu      sync.Mutex
@@ -47,7 +48,11 @@ func (b *broadcaster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	host, _, _ := strings.Cut(r.RemoteAddr, ":")
 	b.mu.Lock()
 	b.asked = append(b.asked, fmt.Sprintf("%s %s %s %s", r.URL.Query().Encode(), r.Header.Get("X-Test"), r.Header.Get("X-API-Key"), host))
+	broken := len(b.asked) <= b.breaks
 	b.mu.Unlock()
+	if broken {
+		return
+	}
 	conn.SetPongHandler(func(string) error {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -104,6 +109,14 @@ func TestListenCountsWhatIsMissingAndTwice(t *testing.T) {
 	text, h := listens(t, b, "--sockets", "2")
 	ledgertest.Contains(t, text, "updates   12 received, 2 missing, 2 twice", "the text")
 	ledgertest.Equal(t, h.Updates, map[string]int{"received": 12, "missing": 2, "twice": 2, "conflated": 6}, "the updates of the record")
+}
+
+// A connection that breaks has no code, and the reason is told also where all are connected in the end.
+func TestListenSaysWhyAConnectionBroke(t *testing.T) {
+	t.Parallel()
+	text, _ := listens(t, &broadcaster{sockets: 2, breaks: 1}, "--sockets", "2")
+	ledgertest.Contains(t, text, "broke     1 without a close frame\n", "the text")
+	ledgertest.Contains(t, text, "\nThe first thing that went wrong: a connection broke: websocket: close 1006 (abnormal closure): unexpected EOF.\n", "the text")
 }
 
 // Every socket asks as it is told to, with keys and addresses in turns; ends of slots are timed by those of another node.
