@@ -43,7 +43,7 @@ type loadCommand struct {
 	Keys         string         `help:"Ask for these accounts: a file with a base58 key a line, or keys with commas between them. Default: accounts that the server lists." placeholder:"FILE|LIST"`
 	HTTP2        bool           `name:"http2" help:"Speak HTTP/2, one request at a time over each connection: with https:// a server that agrees to it, with http:// one that expects it."`
 	IgnoreLimits bool           `help:"Ask more than the node allows this client. Without it the load stays below, and ends at the first 429."`
-	Verify       bool           `group:"Judgement:" help:"Read every response: one that is not JSON, or of an older slot than the one before on its connection, is wrong, and the command fails."`
+	Verify       bool           `group:"Judgement:" help:"Read every response: one that is not JSON, tells of a call that failed, or is of an older slot than the one before on its connection, is wrong, and the command fails."`
 	SLO          string         `group:"Judgement:" name:"slo" help:"Fail unless this holds. What failed or was not sent counts as never answered." placeholder:"p99=5ms,max=1s,failed=0.1%"`
 	JSON         string         `group:"Output:" name:"json" help:"Write the figures here; - is the standard output, as for the next." placeholder:"FILE" type:"path"`
 	CSV          string         `group:"Output:" name:"csv" help:"Write the figures of each second here." placeholder:"FILE" type:"path"`

@@ -99,6 +99,8 @@ func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 	case path == "/api/falls":
 		h.Set("X-Ledger-Slot", strconv.Itoa(100-slot))
+	case path == "/door" && strings.Contains(string(posted), "getBehind") && slot > 1: // it falls behind after it was looked for
+		answer = `{"jsonrpc":"2.0","id":1,"error":{"code":-32005,"message":"Node is behind"}}`
 	case path == "/door" && strings.Contains(string(posted), "getNothing"):
 		answer = `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}`
 	case path == "/api/nothing":
