@@ -64,6 +64,7 @@ for what in (
     lambda: ledgerd.Node("127.0.0.1:8080"),
     lambda: asyncio.run(follow(node, wallets=["11111111111111111111111111111111"] * 10_001)),
     lambda: asyncio.run(follow(node, pubkeys=["11111111111111111111111111111111"], commitment="confirmed")),
+    lambda: asyncio.run(follow(node, pubkeys=["11111111111111111111111111111111"], commitment=None, tokens=True)),
 ):
     try:
         what()

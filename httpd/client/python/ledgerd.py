@@ -48,12 +48,13 @@ class Node:
 
     def get(self, path, **parameters):
         """Returns the answer for a path below /api, and the slot of the ledger that it was computed from. A list is a parameter that is
-        given several times, as memcmp may be, and None is none. A node that cannot be reached, or whose answer breaks off, is an OSError.
+        given several times, as memcmp may be, True is true, and None is none. A node that cannot be reached, or whose answer breaks
+        off, is an OSError.
         """
         return self._get(path, parameters, PATIENCE)
 
     def _get(self, path, parameters, timeout):
-        query = urllib.parse.urlencode({name: value for name, value in parameters.items() if value is not None}, doseq=True)
+        query = _query(parameters)
         request = urllib.request.Request(f"{self.base}{path}{'?' if query else ''}{query}")
         if self.api_key:
             request.add_header("Authorization", f"Bearer {self.api_key}")
@@ -83,7 +84,7 @@ class Node:
         """Yields the frames of one subscription, through all of its connections, in the order of the ledger and each once.
 
         The names may be 10,000; without any, everything is followed. Further arguments are those of the query, such as
-        commitment="confirmed" or tokens="true". The first frame is of the type "start": all that was told before is void, and what
+        commitment="confirmed" or tokens=True. The first frame is of the type "start": all that was told before is void, and what
         follows is complete from there on; it comes again where the node does not know any more what was missed. Behind it
         come the states of the accounts that are named, as updates, and then a frame of the type "ready". With after, the stream
         goes on behind that number instead. The other frames are the node's. It raises Refused for what would be refused again; of any
@@ -91,7 +92,7 @@ class Node:
         """
         parts = _parts({"pubkeys": pubkeys, "programs": programs, "wallets": wallets}, {"data_size": data_size, "memcmp": memcmp})
         query = {"extended": "true", **query, **({"mode": "none"} if parts else {})}
-        url = f"{self.base.replace('http', 'ws', 1)}/ws/accounts?{urllib.parse.urlencode(query)}"
+        url = f"{self.base.replace('http', 'ws', 1)}/ws/accounts?{_query(query)}"
         keys = ["ledgerd", f"key.{self.api_key}"] if self.api_key else None
         told = _Told(after)
         pause = LEAST_PAUSE
@@ -130,6 +131,12 @@ class Node:
                 raise
         except (OSError, ValueError, http.client.HTTPException):
             pass  # the node is away now, or it was no node that answered
+
+
+def _query(parameters):
+    """Writes parameters as an address has them: True as true, a list as several of one name, None not at all."""
+    written = {name: str(value).lower() if isinstance(value, bool) else value for name, value in parameters.items() if value is not None}
+    return urllib.parse.urlencode(written, doseq=True)
 
 
 def _refused(refusal):
