@@ -92,8 +92,10 @@ func (e *Engine) archiveMore(ctx context.Context, a *snapshot.Archive) (wrote bo
 	if h == nil || !h.HasBlock {
 		return false, nil
 	}
+	final := h.Tip(ledger.Finalized).Slot
+	a.PassOver(final)
 	blocks := sequencer.Blocks(h)
-	blocks = blocks[:blocks.FirstFrom(h.Tip(ledger.Finalized).Slot+1)]
+	blocks = blocks[:blocks.FirstFrom(final+1)]
 	from := blocks.FirstFrom(a.Next())
 	many := blocks[from:]
 	bytes, atOnce := 0, min(archivedBytes, e.config.Retention.Bytes/4)

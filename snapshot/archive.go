@@ -36,7 +36,7 @@ import (
 // Of files of the same slots one is a run; a copy of another node's history brings such files. The bound counts them all. Those that are not used
 // go before any run does, but for those of a damaged one, with which they go.
 //
-// One goroutine calls Add and Shrink; any may call the other methods. One question is answered at a time, on a thread of low priority; the others
+// One goroutine calls Add, PassOver and Shrink; any may call the other methods. One question is answered at a time, on a thread of low priority; the others
 // wait until their deadline, and clients have turns. Who asks for one block or transaction waits for no list.
 type Archive struct {
 	fs    vfs.FS
@@ -156,6 +156,22 @@ func (a *Archive) lose(r *run, err error) {
 	if !r.lost.Swap(true) {
 		a.log.Error("a file of history cannot be read, or is damaged: its blocks are not indexed; the file is kept, and a restart looks again", "error", err,
 			"from_slot", uint64(r.First), "to_slot", uint64(r.Last))
+	}
+}
+
+// PassOver forgets the damaged runs that are above a slot, the newest final one of the ledger: only their names tell slots, and nothing could be
+// added before the ledger is past these. The files stay.
+func (a *Archive) PassOver(newest ledger.Slot) {
+	runs, unused := *a.runs.Load(), *a.unused.Load()
+	n := len(runs)
+	for ; n > 0 && runs[n-1].lost.Load() && runs[n-1].First > newest; n-- {
+		a.log.Warn("a damaged file of history is not used: the ledger has not come to its slots; move it away", "file", runs[n-1].name)
+		unused = unused[:sort.Search(len(unused), func(i int) bool { return unused[i].first >= runs[n-1].First })]
+	}
+	if n < len(runs) {
+		runs = runs[:n:n]
+		a.unused.Store(&unused)
+		a.runs.Store(&runs)
 	}
 }
 
