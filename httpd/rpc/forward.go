@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/valyala/fastjson"
 	"golang.org/x/sync/errgroup"
@@ -167,7 +168,7 @@ func (p part) number() (n uint64, ok bool) {
 // than minContextSlot. An error may have no id: a node that finds a call malformed does not tell one.
 func (d *Door) check(f *forwarded, body []byte) ([]byte, error) {
 	var answer struct{ ID, Result, Error part }
-	if json.Unmarshal(body, &answer) != nil {
+	if !utf8.Valid(body) || json.Unmarshal(body, &answer) != nil { // it would spoil the answers beside it, too
 		return nil, errNoAnswer
 	}
 	named := string(answer.ID) == f.id

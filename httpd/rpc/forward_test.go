@@ -98,7 +98,7 @@ func (u *fakeUpstream) serve(c net.Conn) {
 		}
 		d, _ := time.ParseDuration(wait)
 		time.Sleep(d)
-		body := strings.NewReplacer("$ID", string(call.ID), "$CALL", string(sent), `\n`, "\n", `\\`, `\`).Replace(m.body)
+		body := strings.NewReplacer("$ID", string(call.ID), "$CALL", string(sent), `\n`, "\n", `\\`, `\`, `\xff`, "\xff").Replace(m.body)
 		headers := cmp.Or(m.headers, "X-None: 1")
 		if !strings.Contains(headers, "Content-Length") {
 			headers += fmt.Sprintf("\r\nContent-Length: %d", len(body))
