@@ -111,6 +111,17 @@ func TestLoadObeysLimits(t *testing.T) {
 	}
 }
 
+// So many requests are sent as they are asked for, or none: not a few a day.
+func TestLoadRefusesMoreRequestsThanAreAllowed(t *testing.T) {
+	t.Parallel()
+	for more, want := range map[string]int{"-n 50": exitOK, "-n 200": exitFailure, "-n 50 --warmup 1s": exitFailure, "-n 200 -d 200ms": exitOK} {
+		code, s, f := loads(t, &node{limit: 100}, append(strings.Fields(more), "--path", "/status")...)
+		if told := strings.Contains(s.err.String(), "no room for --requests"); code != want || told == (want == exitOK) || want == exitOK && f.Requests.OK == 0 {
+			t.Errorf("%s: exit code %d, said %q, %+v", more, code, &s.err, f.Requests)
+		}
+	}
+}
+
 // An interrupt before anything is measured ends the command at once, and gives no figures that seem measured.
 func TestInterruptedBeforeItMeasures(t *testing.T) {
 	t.Parallel()
