@@ -212,7 +212,7 @@ func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
 	end := r.found.Log.End()
 	// The root is saved in the directory only after its record is durable.
 	if end.Version() == 0 && r.found.Snapshot == nil && r.node.config.Dir.HasRoot() {
-		return fmt.Errorf("%s held a ledger, and its log and snapshots are gone: restore them, or start with another --data-dir", r.node.config.Dir.Path())
+		return fmt.Errorf("%s held a ledger, of which there is no snapshot and no whole commit of the log: restore them, or start with another --data-dir", r.node.config.Dir.Path())
 	}
 	r.node.seq.ResumeSource()
 	took := time.Since(begun)
