@@ -159,13 +159,13 @@ func (a *Archive) lose(r *run, err error) {
 	}
 }
 
-// PassOver forgets the damaged runs that are above a slot, the newest final one of the ledger: only their names tell slots, and nothing could be
-// added before the ledger is past these. The files stay.
+// PassOver forgets the damaged runs that end above a slot, the newest final one of the ledger: only their names tell slots, none that this ledger
+// wrote ends there, and nothing could be added before it is past them. The files stay.
 func (a *Archive) PassOver(newest ledger.Slot) {
 	runs, unused := *a.runs.Load(), *a.unused.Load()
 	n := len(runs)
-	for ; n > 0 && runs[n-1].lost.Load() && runs[n-1].First > newest; n-- {
-		a.log.Warn("a damaged file of history is not used: the ledger has not come to its slots; move it away", "file", runs[n-1].name)
+	for ; n > 0 && runs[n-1].lost.Load() && runs[n-1].Last > newest; n-- {
+		a.log.Warn("a damaged file of history is not used: the ledger has not come to all of its slots; move it away", "file", runs[n-1].name)
 		unused = unused[:sort.Search(len(unused), func(i int) bool { return unused[i].first >= runs[n-1].First })]
 	}
 	if n < len(runs) {
