@@ -1,6 +1,7 @@
 // The page of an account: its record, what it holds, and its changes as they happen.
 
-import { client } from './api.js';
+import { StatusError } from '/client/ledgerd.js';
+import { budget, client } from './api.js';
 import { cell, entitle, facts, h, say, table } from './dom.js';
 import { accountLink, amount, blockLink, number } from './format.js';
 import { commands, curl, rpc, wscat } from './curl.js';
@@ -13,7 +14,7 @@ import { Updates } from './updates.js';
 const pageSize = 25;
 const shownBytes = 512; // of data
 const exempt = 2n ** 64n - 1n; // the rent epoch of an account that never pays rent
-const holdersRest = 10_000; // ms between two questions for them, each of which goes through all token accounts of the mint
+const holdersRest = 10_000; // ms at least between two questions for them, each of which goes through all token accounts of the mint
 
 /** @param {AbortSignal} signal @param {string} key */
 export function accountPage(signal, key) {
@@ -75,7 +76,8 @@ const holding = (token) => (token ? [['holds', holds(token)], ['mint', accountLi
 
 const issuing = (mint) => (mint ? [['supply', mint.supply === null ? 'not known' : amount(mint.supply, mint.decimals)], ['decimals', mint.decimals]] : []);
 
-// Who holds most of a mint.
+// Who holds most of a mint. Of one that many hold, a question takes many requests of the budget, or more time than the node has: so none is asked
+// again at once, and the next one waits as long as it would take to poll as often.
 function holders(key, { decimals }, signal) {
   const show = ({ value: { holders: all } }) => {
     if (all.length === 0) return h('p.quiet', 'No account that is held holds any of it. Who does is listed here, the largest first.');
@@ -83,13 +85,21 @@ function holders(key, { decimals }, signal) {
     return [table('Holders of this mint, largest first', ['token account', 'wallet', 'amount>'], h('tbody', rows)),
       h('p.quiet', rows.length < pageSize ? `all ${rows.length}` : `the largest ${rows.length}`)];
   };
-  const ask = () => client.holders(key, { limit: pageSize, signal });
+  let next = Infinity; // when to ask again
+  const ask = async () => {
+    next = Infinity;
+    const { remaining } = budget;
+    try {
+      return await client.holders(key, { limit: pageSize, signal });
+    } catch (error) {
+      throw error instanceof StatusError ? new StatusError(error.status, error.text, error.details, 0) : error;
+    } finally {
+      next = Date.now() + Math.max(holdersRest, budget.rest(remaining));
+    }
+  };
   const place = asked(ask, show, signal, (error) => (error.status === 404 ? h('p.quiet', 'This node does not list who holds a mint, which takes --index-mints.') : refusal(error)));
-  let at = Date.now();
   follow(async () => {
-    if (Date.now() - at < holdersRest || place.matches(':focus-within')) return;
-    at = Date.now();
-    place.replaceChildren(...[show(await ask())].flat());
+    if (Date.now() >= next && !place.matches(':focus-within')) place.replaceChildren(...[show(await ask())].flat());
   }, signal);
   return h('section', { id: 'holders' }, h('h2', 'Holders'), place, curl(`/account/${key}/holders?limit=${pageSize}`));
 }

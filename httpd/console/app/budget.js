@@ -32,4 +32,7 @@ export class Budget extends EventTarget {
     const spare = this.remaining - this.reserve;
     return spare > 0 ? Math.max(leastInterval, left / spare) : Math.max(leastInterval, left);
   }
+
+  /** How long the console does not repeat what took several requests, in ms: as long as polls would take that many. @param {number} before what remained before it */
+  rest(before) { return Math.max(0, before - this.remaining) * this.interval(); }
 }

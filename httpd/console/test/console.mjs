@@ -37,6 +37,8 @@ function rules() {
   assert.equal(interval(100, 99, 60), 5000, 'with a fresh budget');
   assert.equal(interval(1000, 60, 1200), 30_000, 'with little left of an hour');
   assert.equal(interval(100, 20, 40), 40_000, 'with nothing but the reserve');
+  const spent = Object.assign(new Budget(), { limit: 100, remaining: 60, reset: 0 });
+  assert.deepEqual([90, 60, 40].map((before) => spent.rest(before)), [150_000, 0, 0], 'after what took 30 requests, nothing, or until the budget was full again');
   const key = '11111111111111111111111111111111';
   for (const [text, kind] of [['0', 'slot'], [' 12,345 ', 'slot'], ['012', ''], [key, 'public key'], [`${key}1`, ''], [tokenProgram, 'public key'], [' token program', 'public key'],
     [key + key, 'signature'], [`${tokenProgram}0`, ''], ['', '']]) assert.equal(classify(text).kind, kind, text);
@@ -272,8 +274,13 @@ const steps = {
   async 'the largest holders of a mint are told, and again as blocks come'({ page }) {
     const { token: { mint } } = await richest();
     const holders = page.locator('#holders');
-    await page.route(/holders/, (route) => route.fulfill({ status: 404, json: { error: 'Resource not found', details: 'account not indexed' } }));
+    const refuse = (answer) => page.route(/holders/, (route) => route.fulfill(answer));
+    await refuse({ status: 503, headers: { 'Retry-After': '1' }, json: { error: 'Service unavailable', details: 'too many accounts hold it' } });
     await page.goto(`${address}/#/account/${mint}`);
+    await holders.locator('.refusal', { hasText: 'too many accounts hold it' }).waitFor(); // which is not tried again at once
+    await page.unroute(/holders/);
+    await refuse({ status: 404, json: { error: 'Resource not found', details: 'account not indexed' } });
+    await page.reload();
     await holders.getByText('--index-mints').waitFor();
     await page.unroute(/holders/);
     await holders.locator('p', { hasText: /^(all|the largest) \d+$/ }).waitFor(); // it follows the blocks
