@@ -170,3 +170,12 @@ func (l *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger
 	}
 	return l.Ledger.Program(q, program, after, limit, room)
 }
+
+func (l *fakeLedger) Tokens(q ledger.Query, of ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error) {
+	if l.read != nil {
+		if err := l.read(); err != nil {
+			return nil, ledger.Opt[ledger.Pubkey]{}, ledger.View{}, err
+		}
+	}
+	return l.Ledger.Tokens(q, of, after, limit, room)
+}

@@ -48,19 +48,10 @@ func (c *call) programAccounts(dst []byte) ([]byte, error) {
 	if s.whole = takes.never; takes.tokens {
 		s.skips = func(a ledger.Account) bool { return a.Token == nil }
 	}
-	end := "]"
 	if withContext {
-		dst, end = c.appendContext(dst), "]}"
+		return s.appendAll(append(c.appendContext(dst), '['), "]}")
 	}
-	dst, err := s.append(append(dst, '['))
-	if errors.Is(err, errNoRoom) {
-		if s.encoded == 0 || c.isBatch || !c.x.Context().Request.Header.IsHTTP11() { // which alone has chunks
-			return dst, &callError{code: codeScan, message: "the accounts take more memory than this node gives an answer now: ask with filters or a dataSlice"}
-		}
-		s.continueIn(end)
-		return dst, nil
-	}
-	return append(dst, end...), err
+	return s.appendAll(append(dst, '['), "]")
 }
 
 // scan reads a list of accounts page by page from one version, and encodes those that a call takes, by the deadline of that.
@@ -85,6 +76,20 @@ type scan struct {
 func (c *call) scan(list httpd.Lister, what string, of ledger.Pubkey, f *form) *scan {
 	c.query.Deadline = time.Now().Add(scanTime)
 	return &scan{call: c, listing: c.listing(f, true), list: list, what: what, of: of, page: programPage}
+}
+
+// appendAll appends all accounts, and an end. Where there is no memory for them, the rest is read while the client takes the answer, if that can have
+// chunks.
+func (s *scan) appendAll(dst []byte, end string) ([]byte, error) {
+	dst, err := s.append(dst)
+	if !errors.Is(err, errNoRoom) {
+		return append(dst, end...), err
+	}
+	if s.encoded == 0 || s.isBatch || !s.x.Context().Request.Header.IsHTTP11() { // which alone has chunks
+		return dst, &callError{code: codeScan, message: "the accounts take more memory than this node gives an answer now: ask with filters or a dataSlice"}
+	}
+	s.continueIn(end)
+	return dst, nil
 }
 
 // append appends the accounts that are left. After errNoRoom it goes on where it was.

@@ -117,22 +117,24 @@ func refusals(numbers *metrics.Set) string {
 }
 
 // TestAClientThatTakesItsTimeHoldsLittle: behind the first piece an answer holds small pages, of which the budget is told, and looks each mint up once.
-// Each page has its own deadline, however long the client takes, and what came before the first byte.
+// Each page has its own deadline, however long the client takes, and what came before the first byte. So has a list of the token accounts of a wallet.
 func TestAClientThatTakesItsTimeHoldsLittle(t *testing.T) {
 	bubbletest.Test(t, clientTakesItsTime)
 }
 
 func clientTakesItsTime(t *testing.T) {
 	t.Cleanup(func() { time.Sleep(time.Minute) }) // until the cleaners of idle connections have slept out
+	const program, tokens = `getProgramAccounts","params":["<token>"`, `getTokenAccountsByOwner","params":["<4>",{"programId":"<token>"}`
 	for _, tt := range []struct {
-		encoding        string
+		list, encoding  string
 		memory          int64
 		accounts, bytes int
 		pages           int // at least
 		least, most     int64
 	}{
-		{"jsonParsed", 256 << 10, 1000, tokenAccountBytes, 10, slowPage * (heldBytes + tokenAccountBytes), 200 << 10},
-		{"base64", 8 << 20, 40, 100 << 10, 4, slowPageBytes * 9 / 10, slowPageBytes + 1<<20},
+		{program, "jsonParsed", 256 << 10, 1000, tokenAccountBytes, 10, slowPage * (heldBytes + tokenAccountBytes), 200 << 10},
+		{program, "base64", 8 << 20, 40, 100 << 10, 4, slowPageBytes * 9 / 10, slowPageBytes + 1<<20},
+		{tokens, "base64", 16 << 20, 40, 100 << 10, 4, slowPageBytes * 9 / 10, slowPageBytes + 2<<20},
 	} {
 		l := newFakeLedger()
 		l.Page = programPage
@@ -153,7 +155,7 @@ func clientTakesItsTime(t *testing.T) {
 			return nil
 		}
 		r := serve(t, &settings{fakeLedger: l, public: httpd.Config{Memory: memory}})
-		answer := r.postSlowly(scanTime+time.Second, names().Replace(`{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts","params":["<token>",{"encoding":"`+tt.encoding+`"}]}`))
+		answer := r.postSlowly(scanTime+time.Second, names().Replace(`{"jsonrpc":"2.0","id":1,"method":"`+tt.list+`,{"encoding":"`+tt.encoding+`"}]}`))
 		if shown := strings.Count(answer, `"account":{`); !json.Valid([]byte(answer)) || shown != tt.accounts {
 			t.Errorf("%d of %d accounts are shown: %.300s", shown, tt.accounts, answer)
 		}

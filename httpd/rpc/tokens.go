@@ -159,8 +159,7 @@ func (c *call) tokensBy(dst []byte, by ledger.TokensOf, name string) ([]byte, er
 		return dst, err
 	}
 	scan.skips = filter.skips
-	dst, err = scan.append(append(c.appendContext(dst), '['))
-	return append(dst, `]}`...), err
+	return scan.appendAll(append(c.appendContext(dst), '['), "]}")
 }
 
 // tokens returns a scan of the token accounts of somebody.
