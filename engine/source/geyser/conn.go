@@ -60,7 +60,7 @@ func (s *Source) connect(ctx context.Context, sub subscription) (*connection, er
 		return nil, &sessionError{upstream.Refused, err}
 	}
 	s.secrets = headers.Secrets()
-	client, err := grpc.NewClient("passthrough:///"+s.config.Addresses[s.node], s.dialOptions()...)
+	client, err := grpc.NewClient("passthrough:///"+s.config.Addresses[s.node], s.dialOptions(headers)...)
 	if err != nil {
 		return nil, &sessionError{upstream.Dial, err}
 	}
@@ -91,7 +91,7 @@ func (s *Source) connect(ctx context.Context, sub subscription) (*connection, er
 	return c, nil
 }
 
-func (s *Source) dialOptions() []grpc.DialOption {
+func (s *Source) dialOptions(headers upstream.Headers) []grpc.DialOption {
 	transport := insecure.NewCredentials()
 	if s.config.TLS != nil {
 		transport = credentials.NewTLS(s.config.TLS)
@@ -103,7 +103,7 @@ func (s *Source) dialOptions() []grpc.DialOption {
 		grpc.WithStaticStreamWindowSize(windowBytes), grpc.WithStaticConnWindowSize(windowBytes),
 		grpc.WithReadBufferSize(readBytes), grpc.WithMaxHeaderListSize(headerBytes),
 		grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(), grpc.WithIdleTimeout(0),
-		grpc.WithUserAgent("ledgerd"),
+		grpc.WithUserAgent(cmp.Or(headers.Get("user-agent"), "ledgerd")), // of headers it takes none
 	}
 }
 

@@ -35,7 +35,7 @@ import (
 func TestHeadersComeFromFilesAtEachSession(t *testing.T) {
 	dir, log := t.TempDir(), bytes.Buffer{}
 	token, header := filepath.Join(dir, "token"), filepath.Join(dir, "headers")
-	must(t, errors.Join(os.WriteFile(token, []byte("0ld-s3cret\n"), 0o600), os.WriteFile(header, []byte("Authorization: Bearer b-s3cret\nX-Tier: 2\n"), 0o600)))
+	must(t, errors.Join(os.WriteFile(token, []byte("0ld-s3cret\n"), 0o600), os.WriteFile(header, []byte("Authorization: Bearer b-s3cret\nX-Tier: 2\nUser-Agent: mine\n"), 0o600)))
 	s := scenario{until: "block 102", config: func(c *Config) {
 		c.Headers.TokenFile, c.Headers.HeaderFile = token, header
 		c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -46,7 +46,7 @@ func TestHeadersComeFromFilesAtEachSession(t *testing.T) {
 			must(t, os.WriteFile(token, []byte("n3w-s3cret"), 0o600))
 			return status.Error(codes.Unauthenticated, "not "+c.token[0]+"\n with "+strings.Fields(md.Get("authorization")[0])[1])
 		}
-		ledgertest.Equal(t, fmt.Sprint(c.token, md.Get("authorization"), md.Get("x-tier")), "[n3w-s3cret] [Bearer b-s3cret] [2]", "what the node got")
+		ledgertest.Equal(t, fmt.Sprint(c.token, md.Get("authorization"), md.Get("x-tier"), strings.Fields(md.Get("user-agent")[0])[0]), "[n3w-s3cret] [Bearer b-s3cret] [2]mine", "what the node got")
 		return c.send(straight(101, 102)...)
 	}
 	s.run(t)

@@ -85,7 +85,7 @@ func TestErrorsOfCallsAreToldApart(t *testing.T) {
 func TestFilesSayWhomTheNodeIsAndWhatItIsSent(t *testing.T) {
 	var got []string
 	node := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		got = append(got, fmt.Sprint(r.Header["X-Token"], r.Header["Authorization"], r.URL))
+		got = append(got, fmt.Sprint(r.Header["X-Token"], r.Header["Authorization"], r.Header["User-Agent"], r.URL))
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%d,"result":7}`, len(got))
 	}))
 	defer node.Close()
@@ -94,7 +94,7 @@ func TestFilesSayWhomTheNodeIsAndWhatItIsSent(t *testing.T) {
 		must(t, os.WriteFile(path, content, 0o600))
 		return path
 	}
-	token, header := file("token", []byte("first")), file("header", []byte("Authorization: Bearer b\nauthorization: c"))
+	token, header := file("token", []byte("first")), file("header", []byte("Authorization: Bearer b\nauthorization: c\nUser-Agent: d"))
 	ca := file("ca", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: node.Certificate().Raw}))
 	c, err := ParseSpec(node.URL + "/?token=theirs&token-file=" + token + "&header-file=" + header + "&tls-ca=" + ca)
 	must(t, err)
@@ -104,7 +104,7 @@ func TestFilesSayWhomTheNodeIsAndWhatItIsSent(t *testing.T) {
 		must(t, os.WriteFile(token, []byte(content), 0o600))
 		_, err = s.client.slot(t.Context(), ledger.Confirmed)
 	}
-	ledgertest.Equal(t, strings.Join(got, " "), "[s3cret] [Bearer b c] /?token=theirs [other] [Bearer b c] /?token=theirs", "what the node got")
+	ledgertest.Equal(t, strings.Join(got, " "), "[s3cret] [Bearer b c] [d] /?token=theirs [other] [Bearer b c] [d] /?token=theirs", "what the node got")
 	ledgertest.ErrorSays(t, err, "getSlot: the call cannot be sent: the file that token-file names is empty", "the last call")
 	ledgertest.Contains(t, s.Trouble(), "the source is not connected since ", "the trouble")
 	_, err = ParseSpec(strings.ReplaceAll(c.URL.String(), "theirs", "x&token-file="+token))

@@ -75,12 +75,22 @@ var (
 	// headerName matches the names that gRPC takes for headers.
 	headerName = regexp.MustCompile(`^[a-z0-9_.-]{1,64}$`)
 	// ofTransport matches those that gRPC and HTTP set themselves. With an accept-encoding of ours net/http does not unpack the answers, it ignores a
-	// host, HTTP/2 forbids the headers of a connection, and gRPC leaves out a content-type and a user-agent without a word.
-	ofTransport = regexp.MustCompile(`^(grpc-.*|accept-encoding|host|content-length|content-type|user-agent|connection|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade)$`)
+	// host, HTTP/2 forbids the headers of a connection, and gRPC leaves out a content-type without a word.
+	ofTransport = regexp.MustCompile(`^(grpc-.*|accept-encoding|host|content-length|content-type|connection|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade)$`)
 )
 
 func isSendable(value string) bool {
 	return value != "" && len(value) <= tokenBytes && !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+// Get returns the value that a name, in lower case, is sent with first; "" if it is not.
+func (h Headers) Get(name string) string {
+	for header := range slices.Chunk(h, 2) {
+		if header[0] == name {
+			return header[1]
+		}
+	}
+	return ""
 }
 
 // Secrets returns the values and the words in them, the longest first.
