@@ -37,10 +37,7 @@ type jsonReader struct {
 
 	base   *ledger.BaseState // the accounts of a slot that are not emitted yet, nil for none
 	dec    *json.Decoder
-	number int  // of the object that is read, from 1
-	warned bool // of a slot that had to be guessed
-	unread bool // transactions of an unknown version were left out
-	untold bool // what transactions wrote was left out
+	number int // of the object that is read, from 1
 }
 
 // accountJSON is embedded under a name that does not hide the field beside it.
@@ -228,24 +225,24 @@ func (j *jsonReader) putBlock(ctx context.Context, o *object, at place) error {
 	if err != nil {
 		return err
 	}
-	if guessed && !j.warned {
+	if guessed && !j.out.guessed {
 		j.log.Warn("a block does not say its slot: taken to be the one after its parent, here and further on",
 			"file", j.in.name(), "slot", uint64(slot))
-		j.warned = true
+		j.out.guessed = true
 	}
 	b, err := o.At(slot, j.data.Held)
 	if err != nil {
 		return err
 	}
-	if o.Unread > 0 && !j.unread {
+	if o.Unread > 0 && !j.out.unread {
 		j.log.Warn("transactions are of a version that is not known here: they, and what they wrote, are left out, here and further on",
 			"file", j.in.name(), "slot", uint64(slot), "transactions", o.Unread)
-		j.unread = true
+		j.out.unread = true
 	}
-	if (o.Untold > 0 || o.Transactions == nil) && !j.untold {
+	if (o.Untold > 0 || o.Transactions == nil) && !j.out.untold {
 		j.log.Warn("a block does not list its transactions, or not the balances that they left: what they wrote is left out, here and further on",
 			"file", j.in.name(), "slot", uint64(slot))
-		j.untold = true
+		j.out.untold = true
 	}
 	if err := j.flush(ctx); err != nil {
 		return err

@@ -24,6 +24,11 @@ type sink struct {
 	basesHeldBack int
 	seen          []seenBlock // past the resume point: those of a slot stand at slot % seenSlots
 	failed        error       // what emit returned; nothing is emitted after it
+
+	// What the log has told of blocks that a node answered. It is told once of all inputs: there may be one for each block.
+	guessed bool // a slot had to be guessed
+	unread  bool // transactions of an unknown version were left out
+	untold  bool // what transactions wrote was left out
 }
 
 // maxBaseAccounts bounds one base-state event. It becomes one record, and a record is

@@ -78,6 +78,21 @@ func TestInputsAreReadInOrder(t *testing.T) {
 	}
 }
 
+// A folder may hold as many files as blocks: what is said of one holds for those after it.
+func TestALackOfManyFilesIsToldOnce(t *testing.T) {
+	dir := t.TempDir()
+	for slot := range 3 {
+		block := fmt.Sprintf(`{"parentSlot":%d,"blockhash":%q,"transactions":[{"version":9},{"transaction":{"signatures":["%s"],"message":{"accountKeys":[%q]}}}]}`,
+			slot, testKey(byte(slot+1)), ledger.Signature{byte(slot)}, testKey(1))
+		writeFile(t, filepath.Join(dir, fmt.Sprintf("%c.json", 'a'+slot)), block+block)
+	}
+	s, lines := open(t, dir)
+	got, err := run(s, nil)
+	if err != nil || len(got) != 6 || strings.Count(lines.String(), "here and further on") != 3 {
+		t.Errorf("got %s, err = %v, and %s", outline(got), err, lines)
+	}
+}
+
 func TestContentIsToldFromItsBytes(t *testing.T) {
 	content := blockLine(1, 0) + blockLine(2, 1)
 	answers := "[" + nodeBlock(`"slot":1,`, 0, 1) + "," + nodeBlock(`"slot":2,`, 1, 2) + "]"
