@@ -56,7 +56,9 @@ func (l *Log) commit(ctx context.Context, commit []*ledger.Record) (after cursor
 			continue
 		}
 		l.cluster.stats.retries.Add(1)
-		l.cluster.setFault(publishing, err)
+		if ctx.Err() == nil {
+			l.cluster.setFault(publishing, err)
+		}
 		if next, err = l.reconcile(ctx, messages, base, next); err != nil {
 			return cursor{}, err
 		}

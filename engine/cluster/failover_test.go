@@ -24,7 +24,7 @@ func testStandbyTakesOver(r *rig) {
 	began := time.Now()
 	first.mustCommitBlocks(2)
 	second.waitFor(2)
-	eventually(r, "the standby hears who writes", func() bool { return second.writer().Node == "first" })
+	eventually(r, "the standby hears who writes, and the first block", func() bool { return second.writer().Node == "first" && second.writer().Handover.First.Slot > 0 })
 	ledgertest.Equal(r, second.writer().Handover, handover{First: written{Slot: 1, At: second.writer().Handover.First.At}}, "what the first writer took over")
 	ledgertest.Equal(r, first.Log().Behind(), 0, "what the writer is behind by")
 

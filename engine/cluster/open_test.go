@@ -98,6 +98,11 @@ func testStreamBeginsWhereItsWriterStands(r *rig) {
 	ledgertest.ErrorIs(r, err, ErrRecreated, "a stream that is missing")
 	_, err = alone.js.Stream(r.Context(), "missing")
 	ledgertest.ErrorIs(r, err, jetstream.ErrStreamNotFound, "the stream that is missing")
+	// Who ends while it writes has no trouble with the cluster.
+	ended, end := context.WithCancel(r.Context())
+	end()
+	ledgertest.ErrorIs(r, w.Log().Commit(ended, commitOf(r.random, pointAfter(w.has()), 1, 1)), context.Canceled, "a commit with a context that ended")
+	ledgertest.Equal(r, w.Trouble(), "", "trouble")
 }
 
 // F53: testStreamThatForgetsIsRefused sets limits that lose messages.
