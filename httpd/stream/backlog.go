@@ -26,6 +26,9 @@ type backlog struct {
 	left map[ledger.Pubkey]struct{}
 }
 
+// leftBytes is about what such an account takes.
+const leftBytes = 64
+
 // telling is what a client is told of emissions, and how: what a subscriber wants, or a topic.
 type telling interface {
 	// span returns the first of the parts that may be told, and the one after the last.
@@ -186,9 +189,19 @@ func (c *connection) writeBacklog(b *backlog) error {
 		to.add(b.gap)
 		c.hub.meters.gaps.Inc()
 	}
+	noted := 0 // bytes of the accounts that left
+	defer func() { c.hub.memory.Hold(-noted) }()
+	write := func() error {
+		more := leftBytes*len(b.left) - noted
+		c.hub.memory.Hold(more)
+		if noted += more; more > 0 && !c.hub.memory.Allows(noted) {
+			return &endMemory
+		}
+		return c.writePart(to)
+	}
 	for e, part := range b.parts {
 		if to.frames > 0 && !to.hasRoom(b.told.frameBytes(e, part)) {
-			if err := c.writePart(to); err != nil {
+			if err := write(); err != nil {
 				return err
 			}
 			to = batch{data: *room}
@@ -198,7 +211,7 @@ func (c *connection) writeBacklog(b *backlog) error {
 	if to.frames == 0 {
 		return nil
 	}
-	return c.writePart(to)
+	return write()
 }
 
 // writePart writes a part of a backlog. An error says why the next one is not to be written.
