@@ -55,7 +55,7 @@ func TestNodesAdvertiseWhereOthersReachThem(t *testing.T) {
 		ledgertest.Equal(t, f.advertised(n), tt.want, "%s: the address", name)
 	}
 	for s, want := range map[string]bool{
-		"h": true, "h:1": true, "10.0.0.4:8081": true, "[fd00::1]:1": true, "": false, "http://h": false, "who@h": false, "h/x": false, "h:x": false, ":1": false, "h?x": false,
+		"h": true, "h:1": true, "10.0.0.4:8081": true, "[fd00::1]:1": true, "": false, "http://h": false, "who@h": false, "h/x": false, "h:x": false, "h:65536": false, ":1": false, "h?x": false,
 	} {
 		ledgertest.Equal(t, isHost(s), want, "whether %q is a host", s)
 	}

@@ -19,6 +19,9 @@ import (
 // isHost reports whether a flag names a host, or a host and a port, and nothing more.
 func isHost(s string) bool {
 	u, err := url.Parse("http://" + s)
+	if err == nil {
+		_, err = net.LookupPort("tcp", u.Port()) // 65536 is none
+	}
 	return err == nil && u.Hostname() != "" && u.Host == s
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/url"
 	"regexp"
 	"strings"
@@ -80,6 +81,9 @@ func ParseLog(s string) (c Config, err error) {
 	all := strings.Split(hosts[:at], ",")
 	for i, host := range all {
 		u, err := url.Parse(scheme + "://" + user + host)
+		if err == nil {
+			_, err = net.LookupPort("tcp", u.Port()) // 65536 is none
+		}
 		if err != nil || u.Hostname() == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
 			return c, fmt.Errorf("server %d of %d: what is given is not the address of a server, HOST:PORT (in a password, write / ? # %% and spaces as %%XX)",
 				i+1, len(all))

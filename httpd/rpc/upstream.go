@@ -48,6 +48,9 @@ type upstream struct {
 func newUpstreams(urls []string, log *slog.Logger) (all []*upstream, err error) {
 	for i, text := range urls {
 		u, err := url.Parse(text)
+		if err == nil {
+			_, err = net.LookupPort("tcp", u.Port()) // 65536 is none
+		}
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
 			return nil, fmt.Errorf("upstream node %d is no URL of the form http://HOST[:PORT] or https://HOST[:PORT]", i+1)
 		}

@@ -1,12 +1,12 @@
 package upstream
 
 import (
+	"net"
 	"net/url"
-	"strconv"
 )
 
 // HasPort reports whether the port of an address is one, or the address names none.
 func HasPort(u *url.URL) bool {
-	_, err := strconv.ParseUint(u.Port(), 10, 16)
-	return err == nil || u.Port() == ""
+	_, err := net.LookupPort("tcp", u.Port())
+	return err == nil
 }
