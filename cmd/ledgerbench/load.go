@@ -192,7 +192,11 @@ func (c *loadCommand) obey() error {
 		return fmt.Errorf("the node allows this client %d requests until %s, which is no room for a search; see --ignore-limits", node.Remaining, until)
 	case c.Requests > 0 && c.warmup == 0 && c.Requests <= allowed:
 	case c.Requests > 0 && c.Duration == nil && (c.pace.Rate == 0 || c.pace.Rate > rate): // the rate would be of a day
-		return fmt.Errorf("the node allows this client %d requests until %s, which is no room for --requests=%d; see --duration and --ignore-limits", node.Remaining, until, c.Requests)
+		what := fmt.Sprintf("--requests=%d", c.Requests)
+		if c.warmup > 0 {
+			what += fmt.Sprintf(" after a warm-up of %v", c.warmup)
+		}
+		return fmt.Errorf("the node allows this client %d requests until %s, which is no room for %s; see --duration and --ignore-limits", node.Remaining, until, what)
 	case c.pace.Rate == 0 || c.pace.Rate > rate:
 		c.pace.Rate = rate
 		c.why = fmt.Sprintf("the node allows this client %d of %d requests until %s; see --ignore-limits", node.Remaining, node.Limit, until)

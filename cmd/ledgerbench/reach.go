@@ -57,8 +57,9 @@ func (r *reach) parse() (err error) {
 	if r.speaks != nil {
 		r.secure.VerifyConnection = agreed
 	}
-	first := dial.Dialer{From: r.From, Unix: r.Socket(), Timeout: r.Timeout}              // the node is asked as the first connection asks: it may have other limits for other addresses
-	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the load follows no redirects either
+	// The node is asked as the first connection asks: it may have other limits for other addresses. The load follows no redirects either.
+	first := dial.Dialer{From: r.From, Unix: r.Socket(), Timeout: r.Timeout}
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	r.client = &http.Client{Timeout: r.Timeout, CheckRedirect: stay, Transport: &http.Transport{
 		Protocols: r.speaks, TLSClientConfig: r.secure, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 			conn, err := first.Dial(ctx, 0, address)
