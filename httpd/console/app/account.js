@@ -97,7 +97,11 @@ function holders(key, { decimals }, signal) {
       next = Date.now() + Math.max(holdersRest, budget.rest(remaining));
     }
   };
-  const place = asked(ask, show, signal, (error) => (error.status === 404 ? h('p.quiet', 'This node does not list who holds a mint, which takes --index-mints.') : refusal(error)));
+  const place = asked(ask, show, signal, (error) => {
+    if (error.status !== 404) return refusal(error);
+    next = Infinity;
+    return h('p.quiet', 'This node does not list who holds a mint, which takes --index-mints.');
+  });
   follow(async () => {
     if (Date.now() >= next && !place.matches(':focus-within')) place.replaceChildren(...[show(await ask())].flat());
   }, signal);
