@@ -33,6 +33,7 @@ type follower struct {
 
 	pause    wait.Backoff
 	failures int   // how often in a row anything did not work
+	unshown  int   // how often one that may be the first of all was listed and not shown
 	why      error // why the last of these did not work
 
 	nextFinality time.Time
@@ -97,9 +98,12 @@ func (f *follower) walk(ctx context.Context, slots []ledger.Slot, toNewest bool)
 		switch {
 		case ctx.Err() != nil:
 			return false, ctx.Err()
-		case err != nil && causeOf(err).isAbsence() && !p.named && !q.only() && (!f.rootless || f.failures >= patience-1):
+		case err != nil && causeOf(err).isAbsence() && !p.named && !q.only() && (!f.rootless || f.unshown >= patience-1):
 			q.drop() // a later block tells whether it is missing, by its parent link, unless it is to be the first of all
 		case err != nil:
+			if f.rootless && causeOf(err).isAbsence() {
+				f.unshown++
+			}
 			return false, f.miss(ctx, p.slot, err)
 		case f.follows(b) && !f.rootless && !b.PreviousBlockhash.Known: // then it builds on what the node shows in its parent's place
 			hash, err := f.client.hash(ctx, b.ParentSlot, ledger.Confirmed)
