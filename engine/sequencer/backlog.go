@@ -101,9 +101,12 @@ func (s *Sequencer) makesFinal(ev ledger.Event) bool {
 func (s *Sequencer) keepBack(ev ledger.Event) error {
 	final := s.makesFinal(ev)
 	if !final && int64(s.backlogBytes) > s.config.within(chain.MaxWaitingBytes, keptBackShare) {
-		why := "the source finalizes none of them"
+		why := "the source has finalized none of them yet"
 		if s.config.Info.FinalityByDepth && !s.statusSeen {
-			why = fmt.Sprintf("without a status of the source none is final before there are %d: start the node with a higher --memory-limit", FinalityDepth)
+			why = fmt.Sprintf("without a status of the source none is final before there are %d", FinalityDepth)
+		}
+		if s.config.within(maxUnfinalizedBytes, unfinalizedShare) < maxUnfinalizedBytes {
+			why += ": a higher --memory-limit lets more be held"
 		}
 		return chain.Refused("%d bytes are held for blocks that are unfinalized, and %s", s.chain.UnfinalizedBytes, why)
 	}

@@ -176,3 +176,36 @@ func TestQuestionsAreAnsweredWhileTooMuchIsUnfinalized(t *testing.T) {
 		t.Errorf("the answer is %+v", v)
 	}
 }
+
+// TestTooMuchUnfinalizedNamesWhatHelps has sources go on without a status: a higher limit of memory helps only where it raises the bound.
+func TestTooMuchUnfinalizedNamesWhatHelps(t *testing.T) {
+	const (
+		none    = "the source has finalized none of them yet"
+		byDepth = "without a status of the source none is final before there are 32"
+		remedy  = ": a higher --memory-limit lets more be held"
+	)
+	writes := make([]ledger.AccountWrite, 64_000)
+	for _, c := range []struct {
+		limit         int64
+		byDepth, seen bool // the source may have no statuses; it has shown one
+		want          string
+	}{
+		{0, false, false, none},
+		{64 << 20, false, false, none + remedy},
+		{4<<30 - 4, false, false, none + remedy},
+		{4 << 30, false, false, none},
+		{0, true, false, byDepth},
+		{64 << 20, true, false, byDepth + remedy},
+		{64 << 20, true, true, none + remedy},
+		{8 << 30, true, false, byDepth},
+	} {
+		s := bare(ledger.SourceInfo{FinalityByDepth: c.byDepth})
+		s.config.MemoryLimit, s.statusSeen = c.limit, c.seen
+		var err error
+		for slot := ledger.Slot(1); err == nil && slot < 100; slot++ {
+			err = s.Handle(&ledger.Block{Slot: slot, ParentSlot: slot - 1, Blockhash: ledger.Hash{byte(slot)}, Accounts: writes})
+		}
+		want := fmt.Sprintf("%d bytes are held for blocks that are unfinalized, and %s", s.chain.UnfinalizedBytes, c.want)
+		ledgertest.Equal(t, fmt.Sprint(err), want, "with a limit of %d", c.limit)
+	}
+}
