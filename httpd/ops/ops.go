@@ -100,6 +100,10 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, _ *wire.Conn, fault *wire.Faul
 		h.SetContentType("text/plain; version=0.0.4; charset=utf-8")
 		s.config.WriteMetrics(ctx.Response.BodyWriter())
 		promtext.Value(ctx.Response.BodyWriter(), "ledgerd_ops_panics_total", "counter", "Panics recovered in handlers of the operators' listener.", s.panics.Load())
+	case string(path) == "/backup" && s.config.Backup != nil && hasUnknown(ctx, ""):
+		writeError(ctx, fasthttp.StatusBadRequest, "there is no query parameter here")
+	case string(path) == "/state" && s.config.State != nil && hasUnknown(ctx, "accounts"):
+		writeError(ctx, fasthttp.StatusBadRequest, "there is no such query parameter here, but these: accounts")
 	case string(path) == "/backup" && s.config.Backup != nil:
 		unable = s.sendAlone(ctx, "application/x-tar", s.config.Backup)
 	case string(path) == "/state" && s.config.State != nil:
@@ -118,6 +122,17 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, _ *wire.Conn, fault *wire.Faul
 	if unable != nil {
 		writeError(ctx, fasthttp.StatusServiceUnavailable, unable.Error())
 	}
+}
+
+// hasUnknown reports whether the query has another parameter than the known one: one that is misspelt must not be answered as if it were
+// not there. Those that begin with an underscore are for others, as on the public side.
+func hasUnknown(ctx *fasthttp.RequestCtx, known string) bool {
+	for name := range ctx.QueryArgs().All() {
+		if string(name) != known && !bytes.HasPrefix(name, []byte{'_'}) {
+			return true
+		}
+	}
+	return false
 }
 
 // pprofIndex lists the profiles: fasthttp's handler, by which all others are served, takes this path for no path.
