@@ -203,8 +203,12 @@ func (c *call) subject(name string) (s subject, config *fastjson.Value) {
 // each with another dataSlice and encoded by itself.
 func takesAll(*ledger.Update) bool { return true }
 
-// canShow returns an error if what is known of an account, as it is now, is not enough to tell of it.
+// canShow returns an error if what is known of an account, as it is now, is not enough to tell of it. Kept data can be shown in base64 at least: none of
+// it is encoded to know that.
 func (f *form) canShow(a *ledger.Account) error {
+	if a.Known&ledger.FieldData != 0 {
+		f = &form{asBase64, encode.Slice{}}
+	}
 	_, err := f.appendNote(nil, &stream.Note{Account: a, Decimals: ledger.Some(uint8(0))})
 	return err
 }

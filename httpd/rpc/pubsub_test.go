@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/encode"
 	"ledgerd/httpd/stream"
 )
 
@@ -125,6 +127,21 @@ func TestNotificationsOverAWebSocketAreNotAnswered(t *testing.T) {
 		must(t, c.WriteMessage(websocket.TextMessage, []byte(`{"jsonrpc":"2.0","method":`+notification+`}`)))
 		if got := c.ask("rootUnsubscribe", "[9]"); !strings.HasSuffix(got, `"id":1}`) {
 			t.Fatalf("%s is answered: %s", notification, got)
+		}
+	}
+}
+
+// TestSubscribingEncodesNoData: a client pays for a short message, and the account may have 10 MiB.
+func TestSubscribingEncodesNoData(t *testing.T) {
+	const size = 10 << 20
+	a := ledger.Account{Pubkey: testKey(1), Lamports: 1, Known: ledger.FieldsAll | ledger.FieldData, Data: ledger.NewData(make([]byte, size))}
+	for _, encoding := range []string{asBinary, asBase58, asBase64, asZstd, asParsed} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		must(t, (&form{encoding, encode.WholeData}).canShow(&a))
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > size/100 {
+			t.Errorf("%s: to say that the account can be shown takes %d bytes", encoding, took)
 		}
 	}
 }
