@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -143,6 +144,40 @@ func TestSubscribingEncodesNoData(t *testing.T) {
 		if took := after.TotalAlloc - before.TotalAlloc; took > size/100 {
 			t.Errorf("%s: to say that the account can be shown takes %d bytes", encoding, took)
 		}
+	}
+}
+
+// TestLibrariesSubscribeToManyAtOnce: web3.js sends a call for each account that is followed as soon as it is connected, and again whenever it is connected
+// anew. Pings are not calls.
+func TestLibrariesSubscribeToManyAtOnce(t *testing.T) {
+	const many = 1000
+	_, r := serveHub(t, &settings{fakeLedger: newFakeLedger()})
+	c := r.dial()
+	for _, call := range []func(i int) string{
+		func(i int) string {
+			return fmt.Sprintf(`"accountSubscribe","params":[%q]`, ledger.Pubkey{1, byte(i), byte(i >> 8)})
+		},
+		func(i int) string { return fmt.Sprintf(`"accountUnsubscribe","params":[%d]`, i+1) },
+	} {
+		var writing sync.WaitGroup
+		writing.Go(func() {
+			for i := range many {
+				_ = c.WriteMessage(websocket.TextMessage, []byte(`{"jsonrpc":"2.0","id":1,"method":`+call(i)+`}`))
+			}
+		})
+		for range many {
+			if got := c.next(); strings.Contains(got, "error") {
+				t.Fatal(got)
+			}
+		}
+		writing.Wait()
+	}
+	for range 200 {
+		must(t, c.WriteMessage(websocket.PingMessage, nil))
+	}
+	must(t, c.SetReadDeadline(time.Now().Add(patience)))
+	if _, _, err := c.ReadMessage(); !websocket.IsCloseError(err, websocket.ClosePolicyViolation) {
+		t.Errorf("a flood of pings ends with %v, want close code 1008", err)
 	}
 }
 

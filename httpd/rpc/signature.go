@@ -15,7 +15,7 @@ func (c *call) signatureSubscribe(socket *stream.Socket) error {
 	received := c.isSet(c.config(1), "enableReceivedNotification")
 	_, err := c.newest()
 	if err == nil {
-		err = socket.PayLookup(1)
+		err = socket.PayLookup(searched)
 	}
 	if err != nil {
 		return err
@@ -46,6 +46,9 @@ func (c *call) signatureSubscribe(socket *stream.Socket) error {
 	}
 	return nil
 }
+
+// searched is as how many accounts a signature is paid for: 5,000 that were nowhere, neither in memory nor in three files of history, took 1 s.
+const searched = 100
 
 // appendOutcome appends what is told of a transaction: that a block has it, or what became of it.
 func appendOutcome(dst []byte, number uint64, n *stream.Note) []byte {

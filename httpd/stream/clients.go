@@ -107,7 +107,8 @@ func (b *bucket) spend(refill, most time.Duration) bool {
 
 func (b *bucket) isFull() bool { return b.spend(0, 0) }
 
-// Every frame a client sends, pings and fragments too, takes a token of its connection's bucket.
+// Every frame a client sends, pings and fragments too, takes a token of its connection's bucket. A message about a topic gives it
+// back once it is paid for.
 const (
 	budgetBurst     = 100
 	budgetPerSecond = 20
@@ -117,6 +118,9 @@ const (
 func (b *bucket) takeToken() bool {
 	return b.spend(time.Second/budgetPerSecond, (budgetBurst-1)*time.Second/budgetPerSecond)
 }
+
+// giveToken takes back that a frame took a token.
+func (b *bucket) giveToken() { b.spend(-time.Second/budgetPerSecond, math.MaxInt64) }
 
 // What a client's connections ask for costs time of a processor, by a list of prices. It may be so
 // much at once, and so much each second after that: 2.5 % of a core over a minute. As much again may go for connections that are

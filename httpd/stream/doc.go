@@ -88,7 +88,7 @@
 // A change of names costs what the changed names cost, however many a connection has or others have. All names of one are taken back some
 // at a time, because others wait for the hub's lock.
 //
-// Every frame from a client takes a token of its connection. What frames ask for costs time of a
+// Every frame from a client takes a token of its connection, but a message about a topic none. What frames ask for costs time of a
 // processor, by a list of prices, and that is paid by all connections of the client together. A client
 // without tokens or in debt is disconnected with 1008; of little work that is left extended sockets are warned.
 package stream

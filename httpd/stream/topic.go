@@ -205,8 +205,11 @@ func (s *Socket) unwatchLocked(t *topic) {
 	}
 }
 
+// handle answers a message, of which each names one topic: a library sends hundreds at once, and all of them again when it is connected anew.
+// So they are bounded by what they cost alone.
 func (s *Socket) handle(text []byte) {
 	if s.pay(messageCost(len(text))) {
+		s.frames.giveToken()
 		s.talk(s, text)
 	}
 }
