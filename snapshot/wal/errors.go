@@ -38,7 +38,7 @@ type CorruptError struct {
 
 // Error names the place and the last record before it.
 func (e *CorruptError) Error() string {
-	last := "there is no good record before it"
+	last := "there is no whole commit before it"
 	if e.LastVersion > 0 {
 		last = fmt.Sprintf("the last good record is %d, at slot %d", e.LastVersion, e.LastSlot)
 	}
