@@ -74,10 +74,11 @@ func Start(ctx context.Context, program string, args []string, o Options) (s *Se
 	}
 	// No flag of the caller's own ledgerd is one of this.
 	environment := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LEDGERD_") })
+	environment = append(environment, "LEDGERD_RATE_LIMIT_EXEMPT=127.0.0.0/8") // unless the arguments say otherwise: a list is given once
 	const anyPort = "127.0.0.1:0"
 	words := slices.Concat([]string{
 		program, "serve", "--source", "file:-", "--data-dir", s.dataDir, "--listen", anyPort, "--ops-listen", anyPort,
-		"--rate-limit-minute", "0", "--rate-limit-hour", "0", "--rate-limit-exempt", "127.0.0.0/8", "--log-level", "warn",
+		"--rate-limit-minute", "0", "--rate-limit-hour", "0", "--log-level", "warn",
 	}, args)
 	if s.Process, err = Launch(ctx, Command{Words: words, Env: environment, Stdin: stdin}); err != nil {
 		return s, err

@@ -50,7 +50,9 @@ func keep(d daemon, logFile string, out io.Writer) (stop func(), err error) {
 
 // runOnce runs a process until it ends, or ctx does.
 func runOnce(ctx context.Context, d daemon, log *os.File) (how string) {
-	p, err := proc.Launch(context.Background(), proc.Command{Words: d.argv, Log: log})
+	// The balancer is here, unless the flags of the nodes say otherwise: a list is given once.
+	environment := append([]string{"LEDGERD_TRUSTED_PROXIES=127.0.0.0/8"}, os.Environ()...)
+	p, err := proc.Launch(context.Background(), proc.Command{Words: d.argv, Env: environment, Log: log})
 	if err != nil {
 		return err.Error()
 	}

@@ -73,7 +73,7 @@ func (c *command) plan() (*plan, error) {
 		p.Nodes = append(p.Nodes, n)
 		p.daemons = append(p.daemons, daemon{n.Name, append([]string{
 			ledgerd, "serve", "--listen", p.take(n.Port), "--ops-listen", p.take(n.Ops), "--ops-advertise", "127.0.0.1", "--data-dir", filepath.Join(p.Dir, n.Name),
-			"--source", source, "--role", role, "--log", "nats://" + strings.Join(servers, ",") + "/LEDGER", "--trusted-proxies", "127.0.0.0/8",
+			"--source", source, "--role", role, "--log", "nats://" + strings.Join(servers, ",") + "/LEDGER",
 		}, c.Args...)})
 	}
 	if err := p.balance(c); err != nil {
