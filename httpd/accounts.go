@@ -84,8 +84,10 @@ func (r *request) tokens() error {
 }
 
 const (
-	holderPage  = 1000            // token accounts of a mint that are read at once
-	holdersTime = 5 * time.Second // for all of them
+	// TokenPage is how many token accounts are read at once where all of a list are looked through, by either door.
+	TokenPage = 1000
+	// ListTime is how long that may take before the answer begins.
+	ListTime = 5 * time.Second
 )
 
 // holders answers the token accounts that hold the most of a mint, all at one version. Every one of them is looked at.
@@ -97,19 +99,19 @@ func (r *request) holders() error {
 	if !r.server.config.IndexMints {
 		return errNoMints
 	}
-	if err := r.reserve(holderPage * 2 * tokenText); err != nil {
+	if err := r.reserve(TokenPage * 2 * tokenText); err != nil {
 		return err
 	}
 	var largest []ledger.Account
 	var v ledger.View
-	room, q, deadline := r.server.answers.list(), r.params.query, r.now.Add(holdersTime)
+	room, q, deadline := r.server.answers.list(), r.params.query, r.now.Add(ListTime)
 	after := ledger.Opt[ledger.Pubkey]{}
 	for n := 1; n == 1 || after.Known; n++ {
 		if err := r.TakePage(n); err != nil {
 			return err
 		}
 		q.TokensOf = ledger.OfMint
-		if room, after, v, err = r.server.config.Ledger.Tokens(q, mint, after, holderPage, room); err != nil {
+		if room, after, v, err = r.server.config.Ledger.Tokens(q, mint, after, TokenPage, room); err != nil {
 			return err
 		}
 		largest = KeepLargest(append(largest, room...), r.params.limit)

@@ -87,7 +87,7 @@ func TestHoldersAreOfOneVersion(t *testing.T) {
 	for i, q := range asked {
 		want := ledger.Query{Commitment: ledger.Confirmed, TokensOf: ledger.OfMint, MinSlot: 28}
 		if i > 0 {
-			want.Head, want.Deadline, want.MinSlot = h.ledger.Head(), now.Add(holdersTime), 0
+			want.Head, want.Deadline, want.MinSlot = h.ledger.Head(), now.Add(ListTime), 0
 		}
 		if i == 4 {
 			want.TokensOf = ledger.OfWallet // of the mint's facts

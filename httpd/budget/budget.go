@@ -14,7 +14,8 @@
 // The last eighth is for answers of REST alone: so whatever sockets hold, some are made. What costs the least to ask for again is refused
 // first, and a small holder finds room whatever the large ones hold.
 //
-// One client's answers may take an eighth, and as much each what its sockets name, hold of the log, and have not read of snapshots: who reads slowly holds what they asked for, and not what all share.
+// One client's answers may take an eighth, and as much each what its sockets name, hold of the log, and have not read of snapshots: who reads slowly
+// holds what they asked for, and not what all share.
 package budget
 
 import (

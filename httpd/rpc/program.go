@@ -17,8 +17,6 @@ const (
 	// slowPage is how many are read at once while the client takes the answer, and slowPageBytes what they take then: it may take its time. One
 	// account may take more.
 	slowPage, slowPageBytes = 100, 1 << 20
-	// scanTime is how long accounts of a program, a wallet or a mint are looked through before the answer begins. What goes on then has a deadline a page.
-	scanTime = 5 * time.Second
 
 	heldBytes = 512 // about what an account takes while it is held, without its data
 )
@@ -72,9 +70,10 @@ type scan struct {
 	encoded int
 }
 
-// scan returns a scan of all accounts that are listed by a key. The call has scanTime from then on.
+// scan returns a scan of all accounts that are listed by a key. The call has httpd.ListTime from then on; what goes on after the answer has
+// begun has a deadline a page.
 func (c *call) scan(list httpd.Lister, what string, of ledger.Pubkey, f *form) *scan {
-	c.query.Deadline = time.Now().Add(scanTime)
+	c.query.Deadline = time.Now().Add(httpd.ListTime)
 	return &scan{call: c, listing: c.listing(f, true), list: list, what: what, of: of, page: programPage}
 }
 

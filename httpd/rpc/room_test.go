@@ -150,12 +150,12 @@ func clientTakesItsTime(t *testing.T) {
 		l.slow = 900 * time.Millisecond
 		l.read = func() error {
 			if held = append(held, memory.Answers.Used()); len(held) == 1 { // most of the time that the call has before its first byte
-				time.Sleep(scanTime - 2*time.Second)
+				time.Sleep(httpd.ListTime - 2*time.Second)
 			}
 			return nil
 		}
 		r := serve(t, &settings{fakeLedger: l, public: httpd.Config{Memory: memory}})
-		answer := r.postSlowly(scanTime+time.Second, names().Replace(`{"jsonrpc":"2.0","id":1,"method":"`+tt.list+`,{"encoding":"`+tt.encoding+`"}]}`))
+		answer := r.postSlowly(httpd.ListTime+time.Second, names().Replace(`{"jsonrpc":"2.0","id":1,"method":"`+tt.list+`,{"encoding":"`+tt.encoding+`"}]}`))
 		if shown := strings.Count(answer, `"account":{`); !json.Valid([]byte(answer)) || shown != tt.accounts {
 			t.Errorf("%d of %d accounts are shown: %.300s", shown, tt.accounts, answer)
 		}

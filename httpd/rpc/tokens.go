@@ -8,10 +8,7 @@ import (
 	"ledgerd/httpd/encode"
 )
 
-const (
-	tokenPage     = 1000 // token accounts that are read at once
-	largestTokens = 20   // as many as Agave answers
-)
+const largestTokens = 20 // as many as Agave answers
 
 // The sentences are those of Agave: clients tell by them what is wrong.
 var (
@@ -165,8 +162,8 @@ func (c *call) tokensBy(dst []byte, by ledger.TokensOf, name string) ([]byte, er
 // tokens returns a scan of the token accounts of somebody.
 func (c *call) tokens(of ledger.Pubkey, f *form) (*scan, error) {
 	s := c.scan(c.door.config.Ledger.Tokens, "token accounts of", of, f)
-	s.page = tokenPage
-	return s, c.x.Reserve(tokenPage * accountBytes) // for the page that is read
+	s.page = httpd.TokenPage
+	return s, c.x.Reserve(httpd.TokenPage * accountBytes) // for the page that is read
 }
 
 // largestAccounts answers the token accounts that hold the most of a mint.

@@ -102,7 +102,8 @@ const (
 	nameBytes = 192
 	// nodeBytes is what a name takes in the tree, of which what waits for the client may hold one of before the names changed.
 	nodeBytes = 64
-	// clientShare is the part of the memory for clients that the names of one client may take, and as much each what its connections read of the log, and snapshots that wait for them.
+	// clientShare is the part of the memory for clients that the names of one client may take, and as much each what its connections read of the
+	// log, and snapshots that wait for them.
 	clientShare = 8
 	// namesAtOnce is how many names are taken out of the index while others wait for the hub's lock: some 0.2 ms.
 	namesAtOnce = 256
