@@ -16,6 +16,7 @@ type fakeHistory struct {
 	err    error         // of reading, if set
 	gate   chan struct{} // a token lets one reading go on; nil: nothing waits
 	reads  []ledger.Seq  // after which readings began
+	begins func()        // if set, is called as a reading begins
 }
 
 func (f *fakeHistory) add(p *ledger.Publication) {
@@ -40,6 +41,9 @@ func (f *fakeHistory) Past(after ledger.Seq) func(context.Context, func(*ledger.
 		all, err := slices.Clone(f.all), f.err
 		f.reads = append(f.reads, after)
 		f.mu.Unlock()
+		if f.begins != nil {
+			f.begins()
+		}
 		if f.gate != nil {
 			select {
 			case <-f.gate:
