@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -30,10 +31,15 @@ func (Disk) Open(name string) (File, error) { return openDisk(name, os.O_RDONLY)
 // OpenWrite implements FS.
 func (Disk) OpenWrite(name string) (File, error) { return openDisk(name, os.O_RDWR) }
 
+// openDisk opens a file. It does not wait for the other end of a named pipe, and refuses that, as it does a device, which has no end.
 func openDisk(name string, flags int) (File, error) {
-	f, err := os.OpenFile(name, flags, fileMode)
+	f, err := os.OpenFile(name, flags|syscall.O_NONBLOCK, fileMode)
 	if err != nil {
 		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() && !info.IsDir() {
+		f.Close()
+		return nil, cmp.Or(err, pathError("open", name, errors.New("not a file but a device or a pipe")))
 	}
 	return diskFile{f}, nil
 }

@@ -206,3 +206,15 @@ func TestSpaceIsTakenInAdvanceWhereThatIsPossible(t *testing.T) {
 	defer f.Close()
 	must(t, f.Preallocate(1))
 }
+
+func TestOnlyFilesAreOpened(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	must(t, syscall.Mkfifo(pipe, 0o600))
+	for _, name := range []string{pipe, "/dev/zero"} {
+		for _, open := range []func(string) (vfs.File, error){vfs.Disk{}.Open, vfs.Disk{}.OpenWrite} {
+			if _, err := open(name); err == nil {
+				t.Errorf("%s was opened", name)
+			}
+		}
+	}
+}
