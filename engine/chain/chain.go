@@ -98,6 +98,9 @@ func (c *Chain) Place(b *ledger.Block) (*Node, Placement, error) {
 		stranger := b.ParentSlot <= final.Slot() // its parent is below the finalized block, or another block of that slot
 		switch {
 		case c.notes[note{id, orphaned}], c.buildsOnOrphan(b), stranger && !sure && b.Slot <= c.recovered:
+			if b.Status == ledger.Finalized {
+				return nil, 0, Contradicts(strayed, b.Slot, b.ParentSlot, final.Slot())
+			}
 			c.Abandon(id)
 			return nil, Orphaned, nil
 		case b.ParentSlot < final.Slot(), stranger && sure && final.Base:
@@ -191,6 +194,11 @@ func (c *Chain) BlockFor(e *ledger.SlotStatus) *Node {
 		return n
 	}
 	return c.waitingAt(e.Slot, e.Blockhash)
+}
+
+// IsOrphan reports whether a status is about a block that was dropped with an abandoned branch.
+func (c *Chain) IsOrphan(e *ledger.SlotStatus) bool {
+	return c.notes[note{ledger.BlockID{Slot: e.Slot, Hash: e.Blockhash.Value}, orphaned}]
 }
 
 // newNode returns a node that is not in the tree.

@@ -238,7 +238,7 @@ func (l *loop) endInput() error {
 	}
 	l.writer.Board.Ready.Store(true)
 	tip := h.Tip(ledger.Processed)
-	l.writer.Logger.Info("end of input", "source", l.info.Name, "slot", tip.Slot, "seq", tip.Seq, "state_hash", h.StateHash)
+	l.writer.Logger.Info("end of input", "source", l.info.Name, "slot", tip.Slot, "seq", tip.Seq, "state_hash", h.StateHash.String())
 	return nil
 }
 

@@ -17,6 +17,8 @@ func (s *Sequencer) status(e *ledger.SlotStatus) error {
 		return nil
 	case f != nil && e.Slot <= f.Slot():
 		return s.statusBelowFinalized(e)
+	case n == nil && !s.chain.Stream && e.Status == ledger.StatusFinalized && s.chain.IsOrphan(e):
+		return chain.Contradicts("the source calls slot %d finalized, whose block is on no branch with the finalized slot %d: another ledger, or a fork below finality", e.Slot, f.Slot())
 	case n == nil:
 		return nil
 	case e.Status == ledger.StatusDead:
