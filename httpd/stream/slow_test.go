@@ -89,8 +89,8 @@ func TestADigestTakesMemoryForAccountsThatLeave(t *testing.T) {
 				all = append(all, account(k+1, ledger.Lamports(slot+1), owner))
 			}
 			n.script.block(ledger.Slot(slot+2), all...)
+			synctest.Wait() // the digest of the first block is written before the others come, which have one of their own
 		}
-		synctest.Wait()
 		before := n.hub.memory.Used()
 		for gaps := 0; gaps < 2; { // the first is of the block in which they come
 			if strings.HasPrefix(c.next(), `{"type":"gap"`) {
