@@ -16,10 +16,14 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/httpd/httpdtest"
 	"ledgerd/httpd/ratelimit"
 )
 
 var must = ledgertest.Must
+
+// TestMain fails if anything still runs after the tests.
+func TestMain(m *testing.M) { httpdtest.Main(m) }
 
 // scriptedListener answers Accept with the errors of a script, then with connections.
 type scriptedListener struct {

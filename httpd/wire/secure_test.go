@@ -25,7 +25,9 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttputil"
 
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 )
 
@@ -112,13 +114,24 @@ func (r *records) keyUpdate() []byte {
 // serveTLS serves on loopback, and returns how to connect.
 func serveTLS(t *testing.T, config Config) (s *Server, dial func() *records) {
 	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	return serveTLSOn(t, ln, config), func() *records {
+		c, err := net.Dial("tcp", ln.Addr().String())
+		must(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		must(t, c.SetDeadline(time.Now().Add(time.Minute)))
+		return &records{Conn: c}
+	}
+}
+
+// serveTLSOn serves until the test is over.
+func serveTLSOn(t *testing.T, ln net.Listener, config Config) *Server {
 	config.TLS = certified()
 	if config.Handler == nil {
 		config.Handler = func(ctx *fasthttp.RequestCtx, c *Conn, fault *Fault) {}
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	s = New(config)
+	s := New(config)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
 	t.Cleanup(func() {
@@ -127,13 +140,7 @@ func serveTLS(t *testing.T, config Config) (s *Server, dial func() *records) {
 		_ = s.Shutdown(ctx)
 		must(t, <-served)
 	})
-	return s, func() *records {
-		c, err := net.Dial("tcp", ln.Addr().String())
-		must(t, err)
-		t.Cleanup(func() { _ = c.Close() })
-		must(t, c.SetDeadline(time.Now().Add(time.Minute)))
-		return &records{Conn: c}
-	}
+	return s
 }
 
 // ended reads until the server ends the connection, and fails where that is by the test's patience.
@@ -224,7 +231,7 @@ func (n *network) carry() error {
 		if _, err := n.Conn.Write(segment); err != nil {
 			return err
 		}
-		time.Sleep(time.Millisecond)
+		synctest.Wait()
 	}
 	return nil
 }
@@ -239,9 +246,21 @@ func (n *network) Read(p []byte) (int, error) {
 
 // F35: a client may send requests, and what follows an upgrade, in records as long as they may be, however they arrive: the first one of a connection too.
 func TestRequestsInLongRecordsAreAnswered(t *testing.T) {
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		for _, cut := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, in segments %t", tls.VersionName(version), cut), func(t *testing.T) {
+				bubbletest.Test(t, func(t *testing.T) { sendLongRecords(t, version, cut) })
+			})
+		}
+	}
+}
+
+func sendLongRecords(t *testing.T, version uint16, cut bool) {
 	const requests = 3
 	taken := make(chan int64, 1)
-	_, dial := serveTLS(t, Config{Handler: func(ctx *fasthttp.RequestCtx, c *Conn, _ *Fault) {
+	t.Cleanup(func() { time.Sleep(time.Minute) }) // until the cleaner of the server's workers has slept out
+	ln := fasthttputil.NewInmemoryListener()
+	serveTLSOn(t, ln, Config{Handler: func(ctx *fasthttp.RequestCtx, c *Conn, _ *Fault) {
 		if c.Refused(false, 0); ctx.IsGet() {
 			c.TakeOver()
 			ctx.Hijack(func(c net.Conn) {
@@ -250,31 +269,28 @@ func TestRequestsInLongRecordsAreAnswered(t *testing.T) {
 			})
 		}
 	}})
-	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		for _, cut := range []bool{false, true} {
-			what := fmt.Sprintf("%s, in segments %t", tls.VersionName(version), cut)
-			var line net.Conn = dial().Conn
-			segments := &network{Conn: line}
-			if cut {
-				line = segments
-			}
-			c := tls.Client(line, &tls.Config{InsecureSkipVerify: true, MaxVersion: version, DynamicRecordSizingDisabled: true})
-			answers := bufio.NewReader(c)
-			for n := range requests {
-				_, err := fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", maxBodyBytes, make([]byte, maxBodyBytes))
-				must(t, err)
-				var response fasthttp.Response
-				if err := response.Read(answers); err != nil {
-					t.Fatalf("%s: request %d: %v", what, n, err)
-				}
-				ledgertest.Equal(t, response.StatusCode(), 200, "%s: the status of request %d", what, n)
-			}
-			_, err := fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n%s", make([]byte, requests*maxBodyBytes))
-			must(t, err)
-			_ = segments.carry()
-			ledgertest.Equal(t, <-taken, requests*maxBodyBytes, "%s: bytes that were read after an upgrade", what)
-		}
+	line, err := ln.Dial()
+	must(t, err)
+	defer line.Close()
+	segments := &network{Conn: line}
+	if cut {
+		line = segments
 	}
+	c := tls.Client(line, &tls.Config{InsecureSkipVerify: true, MaxVersion: version, DynamicRecordSizingDisabled: true})
+	answers := bufio.NewReader(c)
+	for n := range requests {
+		_, err := fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", maxBodyBytes, make([]byte, maxBodyBytes))
+		must(t, err)
+		var response fasthttp.Response
+		if err := response.Read(answers); err != nil {
+			t.Fatalf("request %d: %v", n, err)
+		}
+		ledgertest.Equal(t, response.StatusCode(), 200, "the status of request %d", n)
+	}
+	_, err = fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n%s", make([]byte, requests*maxBodyBytes))
+	must(t, err)
+	must(t, segments.carry())
+	ledgertest.Equal(t, <-taken, requests*maxBodyBytes, "bytes that were read after an upgrade")
 }
 
 // F47: what a handshake may take is bounded before it is read.
