@@ -29,6 +29,8 @@ const (
 	readBytes   = 256 << 10 // of one read from the socket
 	headerBytes = 64 << 10  // of all headers of a response
 	dialTimeout = 5 * time.Second
+	// callTimeout is for a call to begin: a server may take connections and allow no call on them.
+	callTimeout = dialTimeout + idleTimeout
 )
 
 // subscribeCall says that both sides send many messages.
@@ -37,7 +39,7 @@ var subscribeCall = grpc.StreamDesc{StreamName: "Subscribe", ServerStreams: true
 // connection is one subscription on a connection of its own.
 type connection struct {
 	ctx    context.Context
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	client *grpc.ClientConn
 	stream grpc.ClientStream
 	stats  *upstream.Stats
@@ -68,7 +70,8 @@ func (s *Source) connect(ctx context.Context, sub subscription) (*connection, er
 		client: client, stats: &s.stats, queue: newQueue(s.config.QueueBytes), pings: make(chan struct{}, 1),
 		replays: make(chan []byte, 1), ended: make(chan struct{}),
 	}
-	c.ctx, c.cancel = context.WithCancel(ctx)
+	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	begins := time.AfterFunc(callTimeout, func() { c.cancel(errStalled) })
 	c.ctx = metadata.AppendToOutgoingContext(c.ctx, headers...)
 	c.stream, err = client.NewStream(c.ctx, &subscribeCall, subscribeMethod,
 		grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(s.config.MessageBytes),
@@ -78,6 +81,7 @@ func (s *Source) connect(ctx context.Context, sub subscription) (*connection, er
 			err = c.stream.RecvMsg(new(message)) // it knows why
 		}
 	}
+	begins.Stop()
 	if err != nil {
 		err = c.explain(err)
 		c.close()
@@ -168,7 +172,7 @@ func (c *connection) replay(sub subscription) {
 
 // close ends the connection and waits for its goroutines.
 func (c *connection) close() {
-	c.cancel()
+	c.cancel(nil)
 	c.running.Wait()
 	c.client.Close()
 }

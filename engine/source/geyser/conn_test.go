@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http/httptest"
@@ -19,11 +20,13 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
@@ -170,6 +173,30 @@ func TestQueueIsBounded(t *testing.T) {
 	s.run(t)
 	if n := s.source.Upstream(); !slow || n.Reconnects != 0 || n.Messages <= 299*8 { // it ends within the last block
 		t.Errorf("%d reconnects, %d messages", n.Reconnects, n.Messages)
+	}
+}
+
+// A server that takes connections and lets no call begin on them, as one that is about to end, is left for the next node.
+func TestNodesThatLetNoCallBeginAreLeft(t *testing.T) {
+	s := scenario{until: "block 101", script: stays(straight(101, 101)...), config: func(c *Config) {
+		dial, full := c.Dial, bufconn.Listen(64<<10)
+		c.Addresses = []string{"full.test:1", "node.test:1"}
+		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if address != "full.test:1" {
+				return dial(ctx, network, address)
+			}
+			go func() {
+				conn, err := full.Accept()
+				must(t, err)
+				must(t, http2.NewFramer(conn, nil).WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 0}))
+				_, _ = io.Copy(io.Discard, conn)
+			}()
+			return full.DialContext(ctx)
+		}
+	}}
+	s.run(t)
+	if n := s.source.Upstream(); n.Errors[upstream.Stalled] != 1 {
+		t.Errorf("%+v", n)
 	}
 }
 

@@ -66,6 +66,8 @@ func (c *connection) explain(err error) error {
 		err = cause
 	}
 	switch {
+	case err == errStalled:
+		return err
 	case errors.Is(err, io.EOF):
 		return &sessionError{upstream.Closed, errors.New("the node ended the stream")}
 	case errors.Is(err, context.Canceled) && status.Code(err) == codes.Unknown:
