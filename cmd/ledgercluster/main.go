@@ -9,12 +9,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -26,6 +28,7 @@ import (
 	"ledgerd/cmd/internal/build"
 	"ledgerd/cmd/internal/signals"
 	"ledgerd/engine/ledger/wait"
+	"ledgerd/snapshot/vfs"
 )
 
 type command struct {
@@ -76,6 +79,11 @@ func (c *command) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	lock, err := c.lock()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
 	if err := p.write(); err != nil {
 		return err
 	}
@@ -98,6 +106,19 @@ func (c *command) run(ctx context.Context, out io.Writer) error {
 	<-ctx.Done()
 	fmt.Fprintln(out, "stopping")
 	return nil
+}
+
+// lock keeps the directory for one cluster at a time, until what it returns is closed.
+func (c *command) lock() (io.Closer, error) {
+	err := os.MkdirAll(c.Dir, 0o755)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make the directory: %w", err)
+	}
+	lock, err := vfs.Disk{}.Lock(filepath.Join(c.Dir, "LOCK"))
+	if errors.Is(err, vfs.ErrLocked) {
+		return nil, fmt.Errorf("%s is in use by another ledgercluster, choose another with --dir", c.Dir)
+	}
+	return lock, err
 }
 
 // untilReady waits until every node says that it is, and reports whether that came before ctx ended.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"math/rand/v2"
 	"net"
 	"os/exec"
@@ -42,6 +43,18 @@ func TestPlanTakesOnlyFreePorts(t *testing.T) {
 	c := command{Ledgerd: "/bin/true", NATSServer: "/bin/true", Dir: t.TempDir(), Port: port, Ingesters: 2, Replicas: 3, Balancer: "none"}
 	_, err = c.plan()
 	ledgertest.ErrorSays(t, err, "is taken, choose others with --port", "with the third nats-server's port taken")
+}
+
+// Two clusters in one directory would share the stores of nats-servers, which do not refuse that, and write each other's configurations.
+func TestADirectoryIsOfOneCluster(t *testing.T) {
+	c := command{Ledgerd: "/bin/true", NATSServer: "/bin/true", Dir: t.TempDir(), Port: freePorts(t), Ingesters: 1, Balancer: "none"}
+	lock, err := c.lock()
+	must(t, err)
+	ledgertest.ErrorSays(t, c.run(t.Context(), io.Discard), c.Dir+" is in use by another ledgercluster", "while one runs")
+	must(t, lock.Close())
+	lock, err = c.lock()
+	must(t, err)
+	must(t, lock.Close())
 }
 
 // Every node is told of every server of the log; replicas follow no source.
