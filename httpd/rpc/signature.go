@@ -3,12 +3,17 @@ package rpc
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/stream"
 )
 
-// signatureSubscribe has the client told once that a transaction has reached a level, at once where it has already. The ledger, which shows a
+// afterNumber is how long after its number a subscription is told what is known already. @solana/kit with npm's ws loses a notification that comes in one
+// read with the number, as it would each time: it listens for it only afterwards.
+const afterNumber = 50 * time.Millisecond
+
+// signatureSubscribe has the client told once that a transaction has reached a level, afterNumber where it has already. The ledger, which shows a
 // block before the hub tells of it, is asked after the hub watches: so no block falls between the two.
 func (c *call) signatureSubscribe(socket *stream.Socket) error {
 	sig := c.signature(c.param(0), "signature")
@@ -31,18 +36,21 @@ func (c *call) signatureSubscribe(socket *stream.Socket) error {
 	if err != nil {
 		return err
 	}
+	tell := func(payload []byte, ends bool) {
+		time.AfterFunc(afterNumber, func() { socket.Tell(number, payload, ends) })
+	}
 	a, v, err := c.door.config.Ledger.Transaction(ledger.Query{Commitment: ledger.Processed, Deadline: c.query.Deadline}, sig)
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
 		return nil
 	case err != nil:
 		why := appendFault([]byte(`{"jsonrpc":"2.0","method":"signatureNotification","params":{"error":`), errorOf(err, v))
-		socket.Tell(number, appendNumberOf(why, number), true)
+		tell(appendNumberOf(why, number), true)
 		return nil
 	}
 	if below := a.Commitment < level; received || !below {
 		note := stream.Note{Slot: a.Transaction.Slot, Transaction: a.Transaction, Received: below}
-		socket.Tell(number, appendOutcome(nil, number, &note), !below)
+		tell(appendOutcome(nil, number, &note), !below)
 	}
 	return nil
 }

@@ -97,8 +97,9 @@ async function kit(fold) {
         const block = await rpc.getBlock(slot, { transactionDetails: 'signatures', rewards: false, commitment: 'confirmed' }).send();
         await each(told.signatureNotifications(signature(block.signatures[0]), { commitment: 'finalized' }), ({ context, value }) => {
           assert(context.slot === slot && 'err' in value);
-          return ++fold.signatures;
+          return true;
         });
+        await each(told.signatureNotifications(signature(block.signatures[0]), { commitment: 'confirmed' }), () => ++fold.signatures); // which is known by now
       }
     };
     try {
