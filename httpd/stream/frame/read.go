@@ -51,19 +51,24 @@ func ReadHeader(r *bufio.Reader) (h Header, err error) {
 	case h.Op.IsControl() && length > maxControlBytes:
 		return h, breach("control frames carry at most 125 bytes")
 	}
+	var least uint64 // that has a length of so many bytes
 	switch length {
 	case 126:
 		_, err = io.ReadFull(r, b[:2])
-		h.Length = uint64(binary.BigEndian.Uint16(b[:]))
+		h.Length, least = uint64(binary.BigEndian.Uint16(b[:])), 126
 	case 127:
 		_, err = io.ReadFull(r, b[:8])
-		h.Length = binary.BigEndian.Uint64(b[:])
+		h.Length, least = binary.BigEndian.Uint64(b[:]), 1<<16
 	default:
 		h.Length = uint64(length)
 	}
-	if err == nil {
-		_, err = io.ReadFull(r, h.mask[:])
+	switch {
+	case err != nil:
+		return h, err
+	case h.Length < least:
+		return h, breach("a length takes the fewest bytes that it fits in")
 	}
+	_, err = io.ReadFull(r, h.mask[:])
 	return h, err
 }
 
