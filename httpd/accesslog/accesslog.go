@@ -114,12 +114,30 @@ func Open(path string, log *slog.Logger) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
+	if endsInLine(path) {
+		_, _ = file.Write([]byte{'\n'}) // what cannot be written is said of the lines that follow
+	}
 	return &Log{path: path, log: log, reopen: make(chan struct{}, 1), file: file}, nil
 }
 
 // open opens a file, or a pipe if somebody reads it: it does not wait for a reader.
 func open(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o640)
+}
+
+// endsInLine reports whether a file ends within a line, as a full disk leaves it.
+func endsInLine(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }() // nothing was written to it
+	last := []byte{'\n'}
+	if _, err := f.Seek(-1, io.SeekEnd); err != nil {
+		return false // it is empty, or a pipe
+	}
+	_, _ = f.Read(last) // what cannot be read is left alone
+	return last[0] != '\n'
 }
 
 // Append adds a line, or drops it if the buffer is full.
@@ -223,7 +241,7 @@ func (l *Log) replace() {
 	l.write()
 	_ = l.file.Close() // nothing is lost that was written
 	l.file = file
-	if l.torn {
+	if l.torn && !endsInLine(l.path) { // its rest belongs to the file before
 		_, l.pending, _ = bytes.Cut(l.pending, []byte{'\n'})
 		l.dropped.Add(1)
 		l.torn = false

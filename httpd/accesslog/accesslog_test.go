@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,6 +47,45 @@ func TestLinesThatCannotBeWrittenWaitOrAreDropped(t *testing.T) {
 	ledgertest.Equal(t, bytes.Count(content, []byte{'\n'})+bytes.Count(inPipe, []byte{'\n'}), written, "lines that are there")
 	if written+dropped != most || dropped == 0 || len(inPipe) == 0 || len(content) < bufferBytes || bytes.Count(said.Bytes(), []byte("WARN")) != 1 {
 		t.Errorf("%d lines written, %d dropped, %d bytes in the pipe and %d in the file:\n%s", written, dropped, len(inPipe), len(content), &said)
+	}
+}
+
+// full is a file on a disk that takes ten bytes more.
+type full struct{ *os.File }
+
+func (f full) Write(p []byte) (int, error) {
+	n, _ := f.File.Write(p[:10])
+	return n, syscall.ENOSPC
+}
+
+// A full disk leaves a part of a line. What comes next does not become part of it, whether the file is opened anew meanwhile, or the node was started again.
+func TestAFullDiskBreaksNoOtherLine(t *testing.T) {
+	for started, want := range map[bool]int{false: 2, true: 1} {
+		l, err := Open(t.TempDir()+"/access.log", slog.New(slog.DiscardHandler))
+		ledgertest.Must(t, err)
+		l.file = full{l.file.(*os.File)}
+		l.Append(Entry{})
+		l.write()
+		if started {
+			ledgertest.Must(t, l.file.Close())
+			l, err = Open(l.path, l.log)
+			ledgertest.Must(t, err)
+		}
+		l.replace()
+		l.Append(Entry{})
+		l.write()
+		l.write()
+		content, err := os.ReadFile(l.path)
+		ledgertest.Must(t, errors.Join(err, l.file.Close()))
+		whole := 0
+		for line := range bytes.Lines(content) {
+			if json.Valid(line) {
+				whole++
+			}
+		}
+		if written := int(l.written.Load()); whole != want || written != want {
+			t.Errorf("started anew: %v: %d whole lines, %d counted, want %d:\n%s", started, whole, written, want, content)
+		}
 	}
 }
 
