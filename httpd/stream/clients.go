@@ -39,7 +39,7 @@ type peer struct {
 	filtered int
 }
 
-// seat is one connection's. That of an exempt client is not counted, and is a client by itself.
+// seat is one connection's. An exempt client has a peer for each.
 type seat struct {
 	*peer
 	free func() // gives the seat back, once
@@ -52,11 +52,9 @@ func newPeer(client ratelimit.Client) *peer {
 // isRevoked reports whether the client may have no connections any more.
 func (p *peer) isRevoked() bool { return p.revoked != nil && p.revoked.Load() }
 
-// take reserves a seat. Exempt clients are above both caps.
+// take reserves a seat. Exempt clients are above both caps. Their connections count for them all the same: they may be exempt no more when the
+// next one comes.
 func (s *seats) take(client ratelimit.Client) (*seat, *rejection) {
-	if client.Exempt {
-		return &seat{newPeer(client), func() {}}, nil
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := time.Now(); now.Sub(s.swept) > time.Second {
@@ -65,22 +63,29 @@ func (s *seats) take(client ratelimit.Client) (*seat, *rejection) {
 		maps.DeleteFunc(s.clients, func(_ netip.Addr, c *peer) bool { return c.conns == 0 && c.work.isFull() })
 	}
 	c := s.clients[client.Key]
+	taken := 1
 	switch {
+	case client.Exempt:
+		taken = 0
 	case s.taken >= s.total:
 		return nil, errFull
 	case c != nil && c.conns >= cmp.Or(client.Sockets, s.perClient):
 		return nil, errClientFull
-	case c == nil:
+	}
+	if c == nil {
 		c = newPeer(client)
 		s.clients[client.Key] = c
 	}
-	s.taken++
+	s.taken += taken
 	c.conns++
 	free := func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.taken--
+		s.taken -= taken
 		c.conns--
+	}
+	if client.Exempt {
+		return &seat{newPeer(client), sync.OnceFunc(free)}, nil
 	}
 	return &seat{c, sync.OnceFunc(free)}, nil
 }
