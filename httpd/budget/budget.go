@@ -89,12 +89,13 @@ func (p *Part) Fits(bytes int) bool { return int64(bytes) <= p.begin }
 func (p *Part) Hold(bytes int) { p.used.Add(int64(bytes)) }
 
 // TakeFor is Take for one of many clients. It refuses more than an eighth of the budget to each, but never what would be all that the client
-// holds: where the budget is small, one answer may be larger than that.
+// holds: where the budget is small, one answer may be larger than that. What is larger than a half of the eighth counts as a half: the client may have
+// read all of the answer before, of which a part is still to be given back.
 func (p *Part) TakeFor(client netip.Addr, bytes int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	held := p.clients[client]
-	if held > 0 && held+int64(bytes) > p.whole.limit/8 || !p.Take(bytes) {
+	held, share := p.clients[client], p.whole.limit/8
+	if held > 0 && held+min(int64(bytes), share/2) > share || !p.Take(bytes) {
 		return false
 	}
 	p.setLocked(client, held+int64(bytes))
