@@ -21,9 +21,11 @@ func (c *call) nodeHealth(dst []byte) ([]byte, error) {
 	return append(dst, `"ok"`...), nil
 }
 
-// version answers the version of the service. It runs no programs, so it has no set of features.
+// version answers the version of the service, and first the oldest of Agave that has all methods that are answered and none that it removed: Rust's client
+// 1.x asks a node below 1.9 for getFees in place of getLatestBlockhash, and below 1.7 for blocks by a name of old. The service runs no programs, so it has
+// no set of features.
 func (c *call) version(dst []byte) ([]byte, error) {
-	return fmt.Appendf(dst, `{"solana-core":%s}`, c.door.version), nil
+	return fmt.Appendf(dst, `{"solana-core":"2.0.0","ledgerd":%s}`, c.door.version), nil
 }
 
 // genesisHash is the hash of the cluster's first block.

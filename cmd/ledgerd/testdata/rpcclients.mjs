@@ -42,7 +42,7 @@ async function web3() {
   const epoch = await c.getEpochInfo();
   assert.deepEqual([epoch.absoluteSlot, epoch.slotsInEpoch, (await c.getEpochSchedule()).slotsPerEpoch], [tip.finalized.slot, 432000, 432000]);
   assert.equal(await c.getGenesisHash(), genesis);
-  assert.match((await c.getVersion())['solana-core'], /^\d+\.\d+\.\d+$/);
+  assert.match((await c.getVersion())['solana-core'], /^2\.\d+\.\d+$/);
 
   assert.equal(await c.getBalance(key), account.lamports);
   const nothing = { dataSlice: { offset: 0, length: 0 } };
@@ -137,7 +137,7 @@ async function kit() {
     [rpc.getHealth(), (health) => health, 'ok'],
     [rpc.getGenesisHash(), (hash) => hash, genesis],
     [rpc.getIdentity(), ({ identity }) => identity.length > 31, true],
-    [rpc.getVersion(), (version) => /^\d+\.\d+\.\d+$/.test(version['solana-core']), true],
+    [rpc.getVersion(), (version) => /^2\.\d+\.\d+$/.test(version['solana-core']), true],
     [rpc.getEpochInfo(finalized), (e) => [e.absoluteSlot, e.slotsInEpoch, e.epoch * e.slotsInEpoch + e.slotIndex, e.blockHeight > 0n], [slot, 432000n, slot, true]],
     [rpc.getEpochSchedule(), (s) => [s.slotsPerEpoch, s.warmup], [432000n, false]],
     [rpc.getBlockHeight(finalized), (height) => height, (await rpc.getEpochInfo(finalized).send()).blockHeight],
