@@ -66,7 +66,7 @@ func (c *call) readFilter(s *selection, f *fastjson.Value) {
 		n := c.number(size, "dataSize")
 		s.never = s.never || s.data.Size.Known && s.data.Size.Value != n
 		s.data.Size, s.looks = ledger.Some(n), true
-	case state != nil:
+	case state != nil && (given(state) == nil || state.Type() == fastjson.TypeTrue):
 		s.tokens = true
 	case part == nil || part.Type() != fastjson.TypeObject:
 		c.bad("a filter is dataSize, memcmp or tokenAccountState")
