@@ -190,7 +190,7 @@ func about(r reply) string {
 		text += " closes"
 	}
 	for _, name := range []string{"Allow", "Access-Control-Allow-Headers", "Access-Control-Max-Age", "Content-Type", "Content-Encoding", "Cache-Control", "ETag",
-		"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-Ledger-Slot", "X-Ledger-Lag-Ms", "X-Ledger-Partial", "Retry-After",
+		"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-Ledger-Slot", "X-Ledger-Lag-Ms", "X-Ledger-Partial", "Retry-After", "Sec-WebSocket-Version",
 		"WWW-Authenticate", "Content-Security-Policy"} {
 		if value := r.header.Get(name); value != usual[name] {
 			text += fmt.Sprintf(" %s: %s;", name, value)

@@ -42,6 +42,7 @@ type upgrader func(*fasthttp.RequestCtx, ratelimit.Client) error
 // of its connection goes to that unchecked.
 func (x *Exchange) Upgrade(owner upgrader) error {
 	if !x.isUpgrade() {
+		x.ctx.Response.Header.Set("Sec-WebSocket-Version", "13") // RFC 6455, section 4.2.2: who speaks another one is told
 		return errUpgrade
 	}
 	if err := x.mayUpgrade(owner); err != nil {
