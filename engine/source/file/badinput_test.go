@@ -50,7 +50,7 @@ func badFiles(t testing.TB) map[string]badInput {
 		"an event of no order":    {outOfOrder, "event 2: the slot is not above its parent's"},
 		"an event, cut":           {outOfOrder[:30], "event 1: event file at byte 12: unexpected EOF"},
 		"cut line":                {blockLine(1, 0) + `{"type":"slot","slot":1,"sta`, "line 2: it ends inside a JSON value"},
-		"long transaction":        {fmt.Sprintf(`{"parentSlot":5,"blockhash":%q,"transactions":[{"transaction":[%q,"base64"]}]}`, testKey(1), strings.Repeat("A", 64<<10+1)), "transaction 0: it is too long"},
+		"long transaction":        {fmt.Sprintf(`{"parentSlot":5,"blockhash":%q,"transactions":[{"transaction":[%q,"base64"]}]}`, testKey(1), strings.Repeat("A", 64<<10+1)), "transaction 0: /transaction: it is too long"},
 		"many transactions":       {`{"transactions":[` + strings.Repeat("{},", 2*manyElements) + "]}", "JSON value of too many lists and objects"},
 		"long base58":             {fmt.Sprintf(`{"pubkey":%q,"lamports":1,"data":%q}`, testKey(1), strings.Repeat("z", 3000)), "data is not base58"},
 	}

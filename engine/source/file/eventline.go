@@ -2,9 +2,6 @@ package file
 
 import (
 	"errors"
-	"fmt"
-	"io"
-	"strconv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -33,27 +30,9 @@ type eventLine struct {
 func decodeLine(line []byte, data *nodejson.DataDecoder) (ledger.Event, error) {
 	l := eventLine{Accounts: lineAccounts{data: data}}
 	if err := json.Unmarshal(line, &l); err != nil {
-		return nil, lineError(err)
+		return nil, nodejson.PlainError(err)
 	}
 	return l.event()
-}
-
-// lineError says what is wrong with a line and where, as a JSON pointer. It quotes nothing but the names of known fields.
-func lineError(err error) error {
-	wrong, isWrong := errors.AsType[*json.SemanticError](err)
-	switch {
-	case isWrong && wrong.JSONPointer == "":
-		return errors.New("not a JSON object of the recorded forms")
-	case isWrong && (wrong.Err == nil || errors.Is(err, strconv.ErrSyntax) || errors.Is(err, strconv.ErrRange)):
-		return fmt.Errorf("%s is of the wrong type or out of range", wrong.JSONPointer)
-	case isWrong:
-		return fmt.Errorf("%s: %w", wrong.JSONPointer, wrong.Err)
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("it ends inside a JSON value")
-	case errors.Is(err, jsontext.ErrDuplicateName):
-		return errors.New("a field is given twice")
-	}
-	return errors.New("malformed JSON")
 }
 
 var slotStatuses = map[string]ledger.Status{
@@ -147,7 +126,7 @@ func (l *lineTransactions) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 			Signature: *t.Signature, Success: nodejson.Optional(t.Success), Fee: nodejson.Optional(t.Fee), Accounts: t.Accounts,
 		}
 		if t.Success != nil && !*t.Success {
-			read.Err = nodejson.ErrText([]byte(t.Err))
+			read.Err = nodejson.ErrText(t.Err)
 		}
 		*l = append(*l, read)
 		return nil

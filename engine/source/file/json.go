@@ -3,13 +3,15 @@ package file
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"path/filepath"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/nodejson"
@@ -36,7 +38,7 @@ type jsonReader struct {
 	out  *sink
 
 	base   *ledger.BaseState // the accounts of a slot that are not emitted yet, nil for none
-	dec    *json.Decoder
+	dec    *jsontext.Decoder
 	number int // of the object that is read, from 1
 }
 
@@ -46,24 +48,24 @@ type accountJSON = nodejson.Account
 // object is any JSON object a file may hold, as far as we read it.
 type object struct {
 	// A response of a node.
-	Result json.RawMessage `json:"result"`
-	Error  *struct {       // its message is not read: it could say anything
+	Result jsontext.Value `json:"result"`
+	Error  *struct {      // its message is not read: it could say anything
 		Code int64 `json:"code"`
 	} `json:"error"`
 	// A result that says at which slot it holds.
 	Context *struct {
 		Slot ledger.Slot `json:"slot"`
 	} `json:"context"`
-	Value json.RawMessage `json:"value"`
+	Value jsontext.Value `json:"value"`
 	// An account beside its key.
-	Account json.RawMessage `json:"account"`
+	Account jsontext.Value `json:"account"`
 
 	Slot *ledger.Slot `json:"slot"`
 	nodejson.Block
 	accountJSON
 
 	// Transaction tells a single transaction, which is no block.
-	Transaction json.RawMessage `json:"transaction"`
+	Transaction jsontext.Value `json:"transaction"`
 }
 
 // place is where in the file a value stands, and what the objects around it say of it.
@@ -85,24 +87,23 @@ func (j *jsonReader) run(ctx context.Context, r *bufio.Reader) error {
 	}
 	isList := first[0] == '['
 	limit := &valueLimit{r: r}
-	j.dec = json.NewDecoder(limit)
+	j.dec = jsontext.NewDecoder(limit, nodejson.AsTold)
 	if isList {
-		if _, err := j.dec.Token(); err != nil {
-			return readError(err)
+		if _, err := j.dec.ReadToken(); err != nil {
+			return limit.readError(err)
 		}
 	}
 	for j.number = 1; ; j.number++ {
 		limit.bytes, limit.elements = 0, 0
-		if isList && !j.dec.More() {
+		if isList && j.dec.PeekKind() == ']' {
 			break
 		}
-		var text json.RawMessage
-		err := j.dec.Decode(&text)
+		text, err := j.dec.ReadValue()
 		switch {
 		case err == io.EOF && !isList:
 			return j.flush(ctx)
 		case err != nil:
-			err = readError(err)
+			err = limit.readError(err)
 		default:
 			err = j.put(ctx, text, place{})
 		}
@@ -113,17 +114,17 @@ func (j *jsonReader) run(ctx context.Context, r *bufio.Reader) error {
 			return err
 		}
 	}
-	if _, err := j.dec.Token(); err != nil {
-		return readError(err)
+	if _, err := j.dec.ReadToken(); err != nil {
+		return limit.readError(err)
 	}
-	if _, err := j.dec.Token(); err != io.EOF {
+	if _, err := j.dec.ReadToken(); err != io.EOF {
 		return errors.New("something follows the list")
 	}
 	return j.flush(ctx)
 }
 
 // put emits what a value holds: a block or an account, or other values.
-func (j *jsonReader) put(ctx context.Context, text json.RawMessage, at place) error {
+func (j *jsonReader) put(ctx context.Context, text jsontext.Value, at place) error {
 	switch at.depth++; {
 	case at.depth > maxDepth:
 		return errors.New("a value inside too many others")
@@ -133,8 +134,8 @@ func (j *jsonReader) put(ctx context.Context, text json.RawMessage, at place) er
 		return errors.New("null instead of a block or an account")
 	}
 	var o object
-	if err := json.Unmarshal(text, &o); err != nil {
-		return nodejson.PlainError(err)
+	if err := nodejson.Unmarshal(text, &o); err != nil {
+		return err
 	}
 	if o.Pubkey.Known {
 		at.pubkey = o.Pubkey
@@ -168,10 +169,10 @@ func (j *jsonReader) put(ctx context.Context, text json.RawMessage, at place) er
 }
 
 // putList emits what the values of a list hold.
-func (j *jsonReader) putList(ctx context.Context, list json.RawMessage, at place) error {
-	var items []json.RawMessage
-	if err := json.Unmarshal(list, &items); err != nil {
-		return nodejson.PlainError(err)
+func (j *jsonReader) putList(ctx context.Context, list jsontext.Value, at place) error {
+	var items []jsontext.Value
+	if err := nodejson.Unmarshal(list, &items); err != nil {
+		return err
 	}
 	at.listed = true
 	for i, item := range items {
@@ -220,7 +221,10 @@ func (j *jsonReader) putBlock(ctx context.Context, o *object, at place) error {
 		return err
 	}
 	// The name of a file can tell the slot of its only block, not of one among others.
-	alone := func() bool { return !at.listed && j.number == 1 && !j.dec.More() }
+	alone := func() bool {
+		next := j.dec.PeekKind()
+		return !at.listed && j.number == 1 && (next == 0 || next == ']')
+	}
 	slot, guessed, err := blockSlot(o.Slot, parent, filepath.Base(j.in.path), alone)
 	if err != nil {
 		return err
@@ -250,28 +254,30 @@ func (j *jsonReader) putBlock(ctx context.Context, o *object, at place) error {
 	return j.out.put(ctx, b)
 }
 
-// readError returns what is wrong with the JSON or with reading it.
-func readError(err error) error {
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	return nodejson.PlainError(err)
-}
-
 // valueLimit ends reading when one value goes on for too long.
 type valueLimit struct {
 	r               io.Reader
-	bytes, elements int // read of the value
+	bytes, elements int   // read of the value
+	err             error // other than the end
 }
+
+// readError returns what is wrong with the JSON or with reading it.
+func (l *valueLimit) readError(err error) error { return cmp.Or(l.err, nodejson.PlainError(err)) }
 
 func (l *valueLimit) Read(p []byte) (int, error) {
 	switch {
 	case l.bytes >= maxValueBytes:
-		return 0, errValueTooLong
+		l.err = errValueTooLong
 	case l.elements > manyElements+l.bytes/elementBytes:
-		return 0, errTooMany
+		l.err = errTooMany
+	}
+	if l.err != nil {
+		return 0, l.err
 	}
 	n, err := l.r.Read(p)
+	if err != io.EOF {
+		l.err = err
+	}
 	l.bytes += n
 	l.elements += bytes.Count(p[:n], []byte{'{'}) + bytes.Count(p[:n], []byte{'['})
 	return n, err

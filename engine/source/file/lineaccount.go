@@ -89,7 +89,7 @@ func (a *lineAccount) write(data *nodejson.DataDecoder) (w ledger.AccountWrite, 
 		if text == nil {
 			continue
 		}
-		raw, err := data.Decode([]byte(*text), "base64")
+		raw, err := data.Decode(*text, "base64")
 		if err != nil {
 			return w, err
 		}

@@ -1,7 +1,7 @@
 package nodejson
 
 import (
-	"encoding/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"ledgerd/engine/ledger"
 )
@@ -9,13 +9,13 @@ import (
 // Account is an account as getAccountInfo and the command line's --output json show it.
 // What is absent or null is unknown.
 type Account struct {
-	Pubkey     Key             `json:"pubkey"`
-	Lamports   *uint64         `json:"lamports"`
-	Owner      Key             `json:"owner"`
-	Executable *bool           `json:"executable"`
-	RentEpoch  *Epoch          `json:"rentEpoch"`
-	Space      *uint64         `json:"space"` // size of the whole data
-	Data       json.RawMessage `json:"data"`
+	Pubkey     Key            `json:"pubkey"`
+	Lamports   *uint64        `json:"lamports"`
+	Owner      Key            `json:"owner"`
+	Executable *bool          `json:"executable"`
+	RentEpoch  *Epoch         `json:"rentEpoch"`
+	Space      *uint64        `json:"space"` // size of the whole data
+	Data       jsontext.Value `json:"data"`
 }
 
 // Write returns what the account shows, and its data, nil where there is none or it is parsed. The data must be whole to tell token facts: a node

@@ -3,9 +3,9 @@ package nodejson
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/klauspost/compress/zstd"
 
 	"ledgerd/engine/base58"
@@ -36,7 +36,7 @@ func (d *DataDecoder) Close() {
 
 // Decode returns account data from its JSON: a pair of text and encoding, a list of bytes, or a bare text in an encoding,
 // which is base58 of old nodes.
-func (d *DataDecoder) Decode(data json.RawMessage, bare string) (raw []byte, err error) {
+func (d *DataDecoder) Decode(data jsontext.Value, bare string) (raw []byte, err error) {
 	var text, encoding string
 	isText, ok := bytes.Contains(data, []byte{'"'}), false
 	if isText {
@@ -64,13 +64,12 @@ func (d *DataDecoder) Decode(data json.RawMessage, bare string) (raw []byte, err
 }
 
 // encodedText returns a text of JSON and the name of its encoding: a bare one is given, else both are a pair.
-func encodedText(b json.RawMessage, bare string) (text, encoding string, ok bool) {
+func encodedText(b jsontext.Value, bare string) (text, encoding string, ok bool) {
 	if b[0] == '"' {
-		err := json.Unmarshal(b, &text)
-		return text, bare, err == nil
+		return text, bare, Unmarshal(b, &text) == nil
 	}
 	var pair []*string
-	if json.Unmarshal(b, &pair) != nil || len(pair) != 2 || pair[0] == nil || pair[1] == nil {
+	if Unmarshal(b, &pair) != nil || len(pair) != 2 || pair[0] == nil || pair[1] == nil {
 		return "", "", false
 	}
 	return *pair[0], *pair[1], true

@@ -1,7 +1,6 @@
 package nodejson
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 
@@ -12,9 +11,9 @@ import (
 // Block is the result of getBlock as far as we read it. What is absent or null was not
 // asked for or never recorded.
 type Block struct {
-	ParentSlot        *uint64           `json:"parentSlot"`
-	Blockhash         *string           `json:"blockhash"`
-	PreviousBlockhash *string           `json:"previousBlockhash"`
+	ParentSlot        *ledger.Slot      `json:"parentSlot"`
+	Blockhash         *ledger.Hash      `json:"blockhash"`
+	PreviousBlockhash ledger.Hash       `json:"previousBlockhash"` // zero, which base58 writes as ones: the node did not know it
 	BlockTime         *int64            `json:"blockTime"`
 	BlockHeight       *uint64           `json:"blockHeight"`
 	Transactions      []transactionJSON `json:"transactions"`
@@ -30,10 +29,10 @@ type Block struct {
 
 // rewardJSON is one fee, staking, voting or rent entry of a block.
 type rewardJSON struct {
-	Type        string  `json:"rewardType"`
-	Pubkey      string  `json:"pubkey"`
-	Lamports    int64   `json:"lamports"`
-	PostBalance *uint64 `json:"postBalance"`
+	Type        string           `json:"rewardType"`
+	Pubkey      *ledger.Pubkey   `json:"pubkey"`
+	Lamports    int64            `json:"lamports"`
+	PostBalance *ledger.Lamports `json:"postBalance"`
 }
 
 // Parent returns the slot of the block's parent.
@@ -41,26 +40,29 @@ func (j *Block) Parent() (ledger.Slot, error) {
 	if j.ParentSlot == nil {
 		return 0, Missing("parentSlot")
 	}
-	return ledger.Slot(*j.ParentSlot), nil
+	return *j.ParentSlot, nil
 }
 
 // At returns the block at slot, as final as a recorded one is. Its account writes are the rewards for voting and staking, which are
 // credited before the first transaction, then what the metadata of its transactions shows, then its other rewards. Where data of some accounts is
 // held, the writes say which accounts the block only read.
 func (j *Block) At(slot ledger.Slot, held *ledger.DataPrograms) (*ledger.Block, error) {
-	parent, parentErr := j.Parent()
-	hash, hashErr := ParseHash("blockhash", j.Blockhash)
-	previous, err := parsePreviousHash("previousBlockhash", j.PreviousBlockhash)
-	if err := cmp.Or(parentErr, hashErr, err); err != nil {
+	parent, err := j.Parent()
+	switch {
+	case err != nil:
 		return nil, err
+	case j.Blockhash == nil:
+		return nil, Missing("blockhash")
 	}
 	b := &ledger.Block{
-		Slot: slot, ParentSlot: parent,
-		Blockhash: hash, PreviousBlockhash: previous,
+		Slot: slot, ParentSlot: parent, Blockhash: *j.Blockhash,
 		Time: Optional(j.BlockTime), Height: Optional(j.BlockHeight),
 		Status:           ledger.Finalized,
 		TransactionCount: uint64(max(len(j.Transactions), len(j.Signatures))),
 		Transactions:     make([]ledger.Transaction, 0, len(j.Transactions)),
+	}
+	if j.PreviousBlockhash != (ledger.Hash{}) {
+		b.PreviousBlockhash = ledger.Some(j.PreviousBlockhash)
 	}
 	writes := newBlockWrites()
 	writes.saysReads = held != nil
@@ -76,7 +78,7 @@ func (j *Block) At(slot ledger.Slot, held *ledger.DataPrograms) (*ledger.Block, 
 			return nil, fmt.Errorf("transaction %d: %w", i, err)
 		default:
 			b.AddTransaction(t)
-			if m := j.Transactions[i].Meta; m == nil || m.PostBalances.value == nil {
+			if m := j.Transactions[i].Meta; m == nil || m.PostBalances == nil {
 				j.Untold++
 			}
 		}
@@ -104,13 +106,12 @@ func (j *Block) reward(writes *blockWrites, first bool) error {
 // write teaches the balance after the reward. Blocks of the first year say 0 for "not
 // recorded"; only an account that paid can really be left with nothing.
 func (r *rewardJSON) write(writes *blockWrites) error {
-	k, err := parseKey("pubkey", r.Pubkey)
-	if err != nil {
-		return err
+	if r.Pubkey == nil {
+		return Missing("pubkey")
 	}
 	if r.PostBalance == nil || (*r.PostBalance == 0 && r.Lamports >= 0) {
 		return nil
 	}
-	writes.add(ledger.AccountWrite{Pubkey: k, Lamports: ledger.Lamports(*r.PostBalance)})
+	writes.add(ledger.AccountWrite{Pubkey: *r.Pubkey, Lamports: *r.PostBalance})
 	return nil
 }

@@ -1,7 +1,6 @@
 package nodejson
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 
@@ -18,27 +17,28 @@ var TokenStates = []string{
 // TokenFacts are the facts of a token account, spelled out. Without a state only the
 // balance is known.
 type TokenFacts struct {
-	Mint            *string `json:"mint"`
-	Owner           *string `json:"owner"` // null: the wallet is not known
-	Amount          *string `json:"amount"`
-	State           *string `json:"state"`
-	Delegate        *string `json:"delegate"`
-	DelegatedAmount *string `json:"delegated_amount"`
-	CloseAuthority  *string `json:"close_authority"`
-	IsNative        *bool   `json:"is_native"` // follows from the mint
+	Mint            *ledger.Pubkey `json:"mint"`
+	Owner           *ledger.Pubkey `json:"owner"` // null: the wallet is not known
+	Amount          *uint64        `json:"amount,string"`
+	State           *string        `json:"state"`
+	Delegate        *ledger.Pubkey `json:"delegate"`
+	DelegatedAmount *uint64        `json:"delegated_amount,string"`
+	CloseAuthority  *ledger.Pubkey `json:"close_authority"`
+	IsNative        *bool          `json:"is_native"` // follows from the mint
 }
 
 // Teach adds the facts to a write.
 func (f *TokenFacts) Teach(w *ledger.AccountWrite) error {
-	if f.Mint == nil {
+	switch {
+	case f.Mint == nil:
 		return Missing("mint")
+	case f.Amount == nil:
+		return Missing("amount")
 	}
-	mint, mintErr := parseKey("mint", *f.Mint)
-	owner, ownerErr := parseOptKey("owner", f.Owner)
-	amount, amountErr := parseAmount("amount", f.Amount)
+	owner := Optional(f.Owner)
 	details, err := f.details()
-	t := &ledger.TokenAccount{Mint: mint, Owner: owner.Value, Amount: amount, Details: details}
-	switch err := cmp.Or(mintErr, ownerErr, amountErr, err); {
+	t := &ledger.TokenAccount{Mint: *f.Mint, Owner: owner.Value, Amount: *f.Amount, Details: details}
+	switch {
 	case err != nil:
 		return err
 	case !owner.Known && t.Details.Known:
@@ -62,20 +62,16 @@ func (f *TokenFacts) details() (unknown ledger.Opt[ledger.TokenDetails], err err
 	if state < 0 {
 		return unknown, errors.New("state is neither initialized nor frozen")
 	}
-	d := ledger.TokenDetails{State: ledger.TokenState(state)}
-	if f.DelegatedAmount != nil {
-		d.DelegatedAmount, err = parseAmount("delegated_amount", f.DelegatedAmount)
-	}
-	var delegate, authority error
-	d.Delegate, delegate = parseOptKey("delegate", f.Delegate)
-	d.CloseAuthority, authority = parseOptKey("close_authority", f.CloseAuthority)
-	return ledger.Some(d), cmp.Or(delegate, err, authority)
+	return ledger.Some(ledger.TokenDetails{
+		State: ledger.TokenState(state), Delegate: Optional(f.Delegate), DelegatedAmount: Optional(f.DelegatedAmount).Value,
+		CloseAuthority: Optional(f.CloseAuthority),
+	}), nil
 }
 
 // MintFacts are the facts of a mint, spelled out. A null is not known.
 type MintFacts struct {
 	Decimals *uint8  `json:"decimals"`
-	Supply   *string `json:"supply"`
+	Supply   *uint64 `json:"supply,string"`
 	Scaled   *bool   `json:"scaled"`
 }
 
@@ -84,10 +80,5 @@ func (f *MintFacts) Mint() (ledger.Mint, error) {
 	if f.Decimals == nil {
 		return ledger.Mint{}, Missing("decimals")
 	}
-	m := ledger.Mint{Decimals: *f.Decimals, Scaled: Optional(f.Scaled)}
-	var err error
-	if m.Supply.Known = f.Supply != nil; m.Supply.Known {
-		m.Supply.Value, err = parseAmount("supply", f.Supply)
-	}
-	return m, err
+	return ledger.Mint{Decimals: *f.Decimals, Supply: Optional(f.Supply), Scaled: Optional(f.Scaled)}, nil
 }

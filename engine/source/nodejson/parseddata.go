@@ -1,7 +1,7 @@
 package nodejson
 
 import (
-	"encoding/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"ledgerd/engine/ledger"
 )
@@ -11,38 +11,39 @@ import (
 type parsedData struct {
 	Program string `json:"program"`
 	Parsed  struct {
-		Type string          `json:"type"`
-		Info json.RawMessage `json:"info"`
+		Type string         `json:"type"`
+		Info jsontext.Value `json:"info"`
 	} `json:"parsed"`
 }
 
 // parsedInfo is the info of a token account or of a mint.
 type parsedInfo struct {
-	Mint        *string `json:"mint"`
-	Owner       *string `json:"owner"`
-	State       *string `json:"state"`
-	TokenAmount struct {
-		Amount *string `json:"amount"`
-	} `json:"tokenAmount"`
-	Delegate        *string `json:"delegate"`
-	DelegatedAmount struct {
-		Amount *string `json:"amount"`
-	} `json:"delegatedAmount"`
-	CloseAuthority *string `json:"closeAuthority"`
+	Mint            *ledger.Pubkey `json:"mint"`
+	Owner           *ledger.Pubkey `json:"owner"`
+	State           *string        `json:"state"`
+	TokenAmount     shownAmount    `json:"tokenAmount"`
+	Delegate        *ledger.Pubkey `json:"delegate"`
+	DelegatedAmount shownAmount    `json:"delegatedAmount"`
+	CloseAuthority  *ledger.Pubkey `json:"closeAuthority"`
 
 	Decimals   *uint8  `json:"decimals"`
-	Supply     *string `json:"supply"`
+	Supply     *uint64 `json:"supply,string"`
 	Extensions []struct {
 		Extension string `json:"extension"`
 	} `json:"extensions"`
 }
 
+// shownAmount is an amount as a node shows it, beside what people read.
+type shownAmount struct {
+	Amount *uint64 `json:"amount,string"`
+}
+
 // teachParsedData adds the token facts of parsed data to the write. Other programs' accounts
 // are known to be neither a token account nor a mint.
-func teachParsedData(w *ledger.AccountWrite, data json.RawMessage) error {
+func teachParsedData(w *ledger.AccountWrite, data jsontext.Value) error {
 	var d parsedData
-	if err := json.Unmarshal(data, &d); err != nil {
-		return PlainError(err)
+	if err := Unmarshal(data, &d); err != nil {
+		return err
 	}
 	if d.Program == "" {
 		return errDataForm
@@ -55,8 +56,8 @@ func teachParsedData(w *ledger.AccountWrite, data json.RawMessage) error {
 		return Missing("info")
 	}
 	var p parsedInfo
-	if err := json.Unmarshal(d.Parsed.Info, &p); err != nil {
-		return PlainError(err)
+	if err := Unmarshal(d.Parsed.Info, &p); err != nil {
+		return err
 	}
 	switch d.Parsed.Type {
 	case "account":

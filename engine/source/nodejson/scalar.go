@@ -2,73 +2,12 @@ package nodejson
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"math"
 	"strconv"
 
 	"ledgerd/engine/ledger"
 )
-
-// parseKey decodes a public key in base58; field names it in the error.
-func parseKey(field, s string) (ledger.Pubkey, error) {
-	k, err := ledger.ParsePubkey(s)
-	if err != nil {
-		return k, fieldError(field, "is not a base58 key of 32 bytes")
-	}
-	return k, nil
-}
-
-// parseOptKey decodes a key that may be null or absent.
-func parseOptKey(field string, s *string) (k ledger.Opt[ledger.Pubkey], err error) {
-	if k.Known = s != nil; k.Known {
-		k.Value, err = parseKey(field, *s)
-	}
-	return k, err
-}
-
-// ParseHash decodes a block hash in base58.
-func ParseHash(field string, s *string) (ledger.Hash, error) {
-	if s == nil {
-		return ledger.Hash{}, Missing(field)
-	}
-	h, err := ledger.ParseHash(*s)
-	if err != nil {
-		return h, fieldError(field, "is not a base58 hash of 32 bytes")
-	}
-	return h, nil
-}
-
-// parsePreviousHash decodes the parent's hash. Absent and zero, which base58 writes as ones,
-// mean that the node did not know it.
-func parsePreviousHash(field string, s *string) (h ledger.Opt[ledger.Hash], err error) {
-	if s != nil {
-		h.Value, err = ParseHash(field, s)
-		h.Known = h.Value != ledger.Hash{}
-	}
-	return h, err
-}
-
-// parseSignature decodes a signature in base58.
-func parseSignature(field, s string) (ledger.Signature, error) {
-	sig, err := ledger.ParseSignature(s)
-	if err != nil {
-		return sig, fieldError(field, "is not a base58 signature of 64 bytes")
-	}
-	return sig, nil
-}
-
-// parseAmount decodes a token amount: a plain decimal in a string.
-func parseAmount(field string, s *string) (uint64, error) {
-	if s == nil {
-		return 0, Missing(field)
-	}
-	n, err := strconv.ParseUint(*s, 10, 64)
-	if err != nil || (len(*s) > 1 && (*s)[0] == '0') {
-		return 0, fieldError(field, "is not a decimal string of a 64-bit number")
-	}
-	return n, nil
-}
 
 // Optional turns a pointer, nil where JSON has null or nothing, into a value.
 func Optional[T any](p *T) ledger.Opt[T] {
@@ -109,7 +48,7 @@ func (e *Epoch) UnmarshalJSON(b []byte) error {
 		*e = math.MaxUint64
 		return nil
 	}
-	return errors.New("rentEpoch is of the wrong type or out of range")
+	return strconv.ErrRange
 }
 
 // Key is a public key in base58 or as a list of 32 bytes.
@@ -117,21 +56,16 @@ type Key struct {
 	ledger.Opt[ledger.Pubkey]
 }
 
-var errKey = errors.New("a key is not base58 or a list of 32 bytes")
+var errKey = errors.New("a key is neither base58 nor a list of 32 bytes")
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (k *Key) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		return nil
 	}
-	var text string
-	if json.Unmarshal(b, &text) == nil {
-		parsed, err := ledger.ParsePubkey(text)
-		k.Opt = ledger.Some(parsed)
-		if err != nil {
-			return errKey
-		}
-		return nil
+	if b[0] == '"' {
+		k.Known = true
+		return Unmarshal(b, &k.Value)
 	}
 	list, ok := appendNumbers([]byte(nil), b, 8)
 	if !ok || len(list) != len(k.Value) {
@@ -141,7 +75,7 @@ func (k *Key) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// appendNumbers appends the numbers of the JSON list b, which encoding/json has found to be
+// appendNumbers appends the numbers of the JSON list b, which is known to be
 // well-formed, to dst. It is not ok if b is something else than a list of
 // unsigned numbers of so many bits.
 func appendNumbers[T uint8 | uint64](dst []T, b []byte, bits int) ([]T, bool) {

@@ -1,7 +1,6 @@
 package nodejson
 
 import (
-	"cmp"
 	"errors"
 	"strings"
 
@@ -10,19 +9,24 @@ import (
 
 // tokenBalanceJSON is one row of a transaction's token balances.
 type tokenBalanceJSON struct {
-	AccountIndex  *int    `json:"accountIndex"`
-	Mint          string  `json:"mint"`
-	Owner         *string `json:"owner"`     // nil: the years that did not record it
-	ProgramID     *string `json:"programId"` // nil: likewise
+	balanceOf
+	Mint          *ledger.Pubkey `json:"mint"`
+	Owner         *ledger.Pubkey `json:"owner"`     // nil: the years that did not record it
+	ProgramID     *ledger.Pubkey `json:"programId"` // nil: likewise
 	UITokenAmount struct {
-		Amount         *string `json:"amount"`
+		shownAmount
 		Decimals       *uint8  `json:"decimals"`
 		UIAmountString *string `json:"uiAmountString"`
 	} `json:"uiTokenAmount"`
 }
 
+// balanceOf says which account of a transaction a row is about.
+type balanceOf struct {
+	AccountIndex *int `json:"accountIndex"`
+}
+
 // account returns which of so many accounts the row is about.
-func (r *tokenBalanceJSON) account(accounts int) (int, error) {
+func (r *balanceOf) account(accounts int) (int, error) {
 	if r.AccountIndex == nil || *r.AccountIndex < 0 || *r.AccountIndex >= accounts {
 		return 0, errors.New("accountIndex names no account")
 	}
@@ -31,29 +35,28 @@ func (r *tokenBalanceJSON) account(accounts int) (int, error) {
 
 // teach adds the row's facts to the write of its account, and those of its mint.
 func (r *tokenBalanceJSON) teach(w *ledger.AccountWrite, writes *blockWrites) error {
-	mint, mintErr := parseKey("mint", r.Mint)
-	amount, amountErr := parseAmount("amount", r.UITokenAmount.Amount)
-	wallet, walletErr := parseOptKey("owner", r.Owner)
-	program, err := parseOptKey("programId", r.ProgramID)
-	if err := cmp.Or(mintErr, amountErr, walletErr, err); err != nil {
-		return err
+	shown, wallet := &r.UITokenAmount, Optional(r.Owner)
+	switch {
+	case r.Mint == nil:
+		return Missing("mint")
+	case shown.Amount == nil:
+		return Missing("amount")
+	case shown.Decimals == nil:
+		return Missing("decimals")
 	}
-	if program.Known {
-		w.Owner = program.Value
+	if r.ProgramID != nil {
+		w.Owner = *r.ProgramID
 		w.Known |= ledger.FieldOwner
 	}
 	w.Known |= ledger.FieldToken
-	w.Token = &ledger.TokenAccount{Mint: mint, Owner: wallet.Value, Amount: amount}
+	w.Token = &ledger.TokenAccount{Mint: *r.Mint, Owner: wallet.Value, Amount: *shown.Amount}
 	w.TokenOwnerUnknown = !wallet.Known
 
-	if r.UITokenAmount.Decimals == nil {
-		return Missing("decimals")
-	}
-	facts := ledger.Mint{Decimals: *r.UITokenAmount.Decimals}
-	if s := r.UITokenAmount.UIAmountString; s != nil && !isPlainUIAmount(*s, amount, facts.Decimals) {
+	facts := ledger.Mint{Decimals: *shown.Decimals}
+	if s := shown.UIAmountString; s != nil && !isPlainUIAmount(*s, *shown.Amount, facts.Decimals) {
 		facts.Scaled = ledger.Some(true)
 	}
-	writes.learnMint(mint, facts)
+	writes.learnMint(*r.Mint, facts)
 	return nil
 }
 

@@ -1,12 +1,13 @@
 package nodejson
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
@@ -17,6 +18,24 @@ type transactionJSON struct {
 	Transaction transactionBody    `json:"transaction"`
 	Meta        *metaJSON          `json:"meta"` // nil: not kept
 	Version     transactionVersion `json:"version"`
+	wrong       error              // why it cannot be read, which is no error of its block where its version is not known
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (j *transactionJSON) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	text, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	type known transactionJSON // without this method
+	if err := Unmarshal(text, (*known)(j)); err != nil {
+		var unknown struct {
+			Version transactionVersion `json:"version"`
+		}
+		_ = Unmarshal(text, &unknown) // which fails at nothing
+		*j = transactionJSON{Version: unknown.Version, wrong: err}
+	}
+	return nil
 }
 
 // transactionVersion is 0 where it is not said, or "legacy".
@@ -36,10 +55,9 @@ func (v *transactionVersion) UnmarshalJSON(b []byte) error {
 // transactionBody is a transaction in any of the node's encodings: in wire format, or
 // spelled out.
 type transactionBody struct {
-	wire  *codec.WireTransaction
-	wrong error // why it cannot be read, which is no error of its block where its version is not known
+	wire *codec.WireTransaction
 
-	Signatures []string `json:"signatures"`
+	Signatures []*ledger.Signature `json:"signatures"`
 	Message    *struct {
 		Header      *messageHeader `json:"header"`
 		AccountKeys []messageKey   `json:"accountKeys"`
@@ -55,38 +73,43 @@ type messageHeader struct {
 	ReadonlyUnsigned uint8 `json:"numReadonlyUnsignedAccounts"`
 }
 
-// messageKey is one account of a spelled-out transaction. Encoding jsonParsed lists the
+// messageKey is one account of a transaction. Encoding jsonParsed lists the
 // loaded addresses too, in order; encoding json, with plain keys, leaves them to the metadata.
 type messageKey struct {
-	pubkey   string
+	pubkey   ledger.Pubkey
 	parsed   bool
 	readOnly bool
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (k *messageKey) UnmarshalJSON(b []byte) error {
-	if b[0] == '"' {
-		return json.Unmarshal(b, &k.pubkey)
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (k *messageKey) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() == '"' {
+		return json.UnmarshalDecode(dec, &k.pubkey)
 	}
 	var parsed struct {
-		Pubkey   string `json:"pubkey"`
-		Writable *bool  `json:"writable"`
+		Pubkey   *ledger.Pubkey `json:"pubkey"`
+		Writable *bool          `json:"writable"`
 	}
-	err := json.Unmarshal(b, &parsed)
-	*k = messageKey{parsed.Pubkey, true, parsed.Writable != nil && !*parsed.Writable}
-	return err
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (t *transactionBody) UnmarshalJSON(b []byte) error {
-	t.wrong = t.unmarshal(b)
+	err := json.UnmarshalDecode(dec, &parsed)
+	switch {
+	case err != nil:
+		return err
+	case parsed.Pubkey == nil:
+		return Missing("pubkey")
+	}
+	*k = messageKey{*parsed.Pubkey, true, parsed.Writable != nil && !*parsed.Writable}
 	return nil
 }
 
-func (t *transactionBody) unmarshal(b []byte) error {
-	if b[0] == '{' {
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (t *transactionBody) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() == '{' {
 		type spelledOut transactionBody // without this method
-		return PlainError(json.Unmarshal(b, (*spelledOut)(t)))
+		return json.UnmarshalDecode(dec, (*spelledOut)(t))
+	}
+	b, err := dec.ReadValue()
+	if err != nil {
+		return err
 	}
 	text, encoding, ok := encodedText(b, "base58")
 	const maxTextBytes = 64 << 10 // a transaction of version 1 has up to 4,096 bytes, one of a later version perhaps more
@@ -110,30 +133,21 @@ func (t *transactionBody) unmarshal(b []byte) error {
 
 // read returns the transaction and records what it wrote.
 func (j *transactionJSON) read(writes *blockWrites) (ledger.Transaction, error) {
+	if j.wrong != nil {
+		return ledger.Transaction{}, j.wrong
+	}
 	t, readOnly, loadsFromMeta, err := j.Transaction.keys()
-	if err != nil {
-		return t, err
-	}
 	m := j.Meta
-	if m == nil {
-		return t, nil
-	}
-	if err := m.wrong(); err != nil {
+	if err != nil || m == nil {
 		return t, err
 	}
-	if l := m.LoadedAddresses.value; l != nil && loadsFromMeta {
+	if l := m.LoadedAddresses; loadsFromMeta {
 		firstRead := len(t.Accounts) + len(l.Writable)
-		for _, text := range slices.Concat(l.Writable, l.Readonly) {
-			k, err := parseKey("a loaded address", text)
-			if err != nil {
-				return t, err
-			}
-			t.Accounts = append(t.Accounts, k)
-		}
+		t.Accounts = appendKeys(t.Accounts, slices.Concat(l.Writable, l.Readonly))
 		static := readOnly
 		readOnly = func(i int) bool { return i >= firstRead || i < firstRead-len(l.Writable) && static(i) }
 	}
-	t.Fee = Optional((*ledger.Lamports)(m.Fee.value))
+	t.Fee = Optional(m.Fee)
 	t.Success, t.Err = m.outcome()
 	return t, m.write(t.Accounts, readOnly, writes)
 }
@@ -146,27 +160,14 @@ func (t *transactionBody) keys() (out ledger.Transaction, readOnly func(int) boo
 		keys = t.Message.AccountKeys
 	}
 	switch {
-	case t.wrong != nil:
-		err = t.wrong
 	case t.wire != nil:
 		return ledger.Transaction{Signature: t.wire.Signatures[0], Accounts: t.wire.StaticKeys}, t.wire.IsReadOnly, true, nil
-	case len(t.Signatures) == 0:
-		err = errors.New("it has no signature")
-	default:
-		out.Signature, err = parseSignature("signature", t.Signatures[0])
+	case len(t.Signatures) == 0 || t.Signatures[0] == nil:
+		return out, nil, false, errors.New("it has no signature")
+	case len(keys) == 0:
+		return out, nil, false, Missing("accountKeys")
 	}
-	if err == nil && len(keys) == 0 {
-		err = Missing("accountKeys")
-	}
-	if err != nil {
-		return out, nil, false, err
-	}
-	out.Accounts = make([]ledger.Pubkey, len(keys))
-	for i, k := range keys {
-		if out.Accounts[i], err = parseKey("an account key", k.pubkey); err != nil {
-			return out, nil, false, err
-		}
-	}
+	out = ledger.Transaction{Signature: *t.Signatures[0], Accounts: appendKeys(nil, keys)}
 	readOnly = func(i int) bool { return keys[i].readOnly }
 	if t.Message != nil && t.Message.Header != nil && !keys[0].parsed {
 		message := codec.WireTransaction{Header: codec.MessageHeader(*t.Message.Header), StaticKeys: out.Accounts}
@@ -175,80 +176,54 @@ func (t *transactionBody) keys() (out ledger.Transaction, readOnly func(int) boo
 	return out, readOnly, !keys[0].parsed, nil
 }
 
+// appendKeys appends the keys of accounts.
+func appendKeys(dst []ledger.Pubkey, keys []messageKey) []ledger.Pubkey {
+	dst = slices.Grow(dst, len(keys))
+	for i := range keys {
+		dst = append(dst, keys[i].pubkey)
+	}
+	return dst
+}
+
 // metaJSON is what the execution of a transaction left behind.
 type metaJSON struct {
-	Err               json.RawMessage        `json:"err"` // nil: not said
-	Status            part[*statusJSON]      `json:"status"`
-	Fee               part[*uint64]          `json:"fee"`
-	PostBalances      part[numbers]          `json:"postBalances"` // nil: not recorded
-	PreTokenBalances  []tokenBalanceJSON     `json:"preTokenBalances"`
-	PostTokenBalances []tokenBalanceJSON     `json:"postTokenBalances"` // nil: not recorded
-	LoadedAddresses   part[*loadedAddresses] `json:"loadedAddresses"`
+	Err               jsontext.Value     `json:"err"` // nil: not said
+	Status            *statusJSON        `json:"status"`
+	Fee               *ledger.Lamports   `json:"fee"`
+	PostBalances      numbers            `json:"postBalances"` // nil: not recorded
+	PreTokenBalances  []balanceOf        `json:"preTokenBalances"`
+	PostTokenBalances []tokenBalanceJSON `json:"postTokenBalances"` // nil: not recorded
+	LoadedAddresses   struct {
+		Writable []messageKey `json:"writable"`
+		Readonly []messageKey `json:"readonly"`
+	} `json:"loadedAddresses"`
 }
 
 type statusJSON struct {
-	Err json.RawMessage `json:"Err"` // nil: succeeded
-}
-
-type loadedAddresses struct {
-	Writable []string `json:"writable"`
-	Readonly []string `json:"readonly"`
-}
-
-// part is a value of the metadata. What is wrong with it is no error of its block where the version of its transaction is not known. It is
-// kept for each value that is short, since JSON of a type with its own UnmarshalJSON is scanned twice more: a block would take two thirds
-// longer with all of the metadata, and a quarter with the token balances. These must have the known form in all versions.
-type part[T any] struct {
-	value T
-	wrong error
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (p *part[T]) UnmarshalJSON(b []byte) error {
-	p.wrong = json.Unmarshal(b, &p.value)
-	return nil
-}
-
-// wrong returns why the metadata cannot be read, nil if it can.
-func (m *metaJSON) wrong() error {
-	for _, p := range []struct {
-		name  string
-		wrong error
-	}{
-		{"status", m.Status.wrong}, {"fee", m.Fee.wrong}, {"postBalances", m.PostBalances.wrong},
-		{"loadedAddresses", m.LoadedAddresses.wrong},
-	} {
-		if mismatch, is := errors.AsType[*json.UnmarshalTypeError](p.wrong); is && mismatch.Field == "" {
-			mismatch.Field = p.name
-		}
-		if p.wrong != nil {
-			return PlainError(p.wrong)
-		}
-	}
-	return nil
+	Err jsontext.Value `json:"Err"` // nil: succeeded
 }
 
 // outcome returns whether the transaction succeeded, and what it failed with. Nodes say it twice; the older way
 // counts only where the newer is missing.
 func (m *metaJSON) outcome() (success ledger.Opt[bool], failure string) {
 	switch {
-	case bytes.Equal(m.Err, []byte("null")), m.Err == nil && m.Status.value != nil && m.Status.value.Err == nil:
+	case string(m.Err) == "null", m.Err == nil && m.Status != nil && m.Status.Err == nil:
 		return ledger.Some(true), ""
 	case m.Err != nil:
 		return ledger.Some(false), ErrText(m.Err)
-	case m.Status.value != nil:
-		return ledger.Some(false), ErrText(m.Status.value.Err)
+	case m.Status != nil:
+		return ledger.Some(false), ErrText(m.Status.Err)
 	}
 	return success, ""
 }
 
 // ErrText returns what is kept of the JSON of what a transaction failed with, "" where nothing is: it is too long, or null.
-func ErrText(said json.RawMessage) string {
-	var text bytes.Buffer
-	if err := json.Compact(&text, said); err != nil || text.Len() > ledger.MaxErrBytes || text.String() == "null" {
+func ErrText(said jsontext.Value) string {
+	text := said.Clone()
+	if err := text.Compact(); err != nil || len(text) > ledger.MaxErrBytes || string(text) == "null" {
 		return ""
 	}
-	return text.String()
+	return string(text)
 }
 
 // write records the balances after the transaction; a failed one has paid its fee. Token
@@ -258,15 +233,15 @@ func ErrText(said json.RawMessage) string {
 // runtime does not let a transaction write although it asked for it, reserved keys and programs that it calls, are taken for written: a node
 // tells which they are only in some encodings.
 func (m *metaJSON) write(accounts []ledger.Pubkey, readOnly func(int) bool, writes *blockWrites) error {
-	if m.PostBalances.value == nil {
+	if m.PostBalances == nil {
 		return nil
 	}
-	if len(m.PostBalances.value) != len(accounts) {
-		return fmt.Errorf("%d postBalances for %d accounts", len(m.PostBalances.value), len(accounts))
+	if len(m.PostBalances) != len(accounts) {
+		return fmt.Errorf("%d postBalances for %d accounts", len(m.PostBalances), len(accounts))
 	}
 	after := make([]ledger.AccountWrite, len(accounts))
 	for i, k := range accounts {
-		after[i] = ledger.AccountWrite{Pubkey: k, Lamports: ledger.Lamports(m.PostBalances.value[i]), ReadOnly: writes.saysReads && readOnly(i) && !isSysvar(&k)}
+		after[i] = ledger.AccountWrite{Pubkey: k, Lamports: ledger.Lamports(m.PostBalances[i]), ReadOnly: writes.saysReads && readOnly(i) && !isSysvar(&k)}
 	}
 	if err := m.writeTokens(after, writes); err != nil {
 		return err

@@ -3,10 +3,11 @@ package rpc
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/nodejson"
@@ -21,7 +22,7 @@ type accountList struct {
 	Context *struct {
 		Slot *uint64 `json:"slot"`
 	} `json:"context"`
-	Value []json.RawMessage `json:"value"`
+	Value []jsontext.Value `json:"value"`
 }
 
 // accounts asks for accounts as they stand at a level, at a slot not below another. Keys that do not exist are writes
@@ -94,14 +95,14 @@ func (c *client) readAccounts(list *accountList, keys []ledger.Pubkey, whole boo
 }
 
 // readAccount reads one account, of whose data the node was asked for the whole or for the head.
-func readAccount(key ledger.Pubkey, text json.RawMessage, whole bool, decoder *nodejson.DataDecoder) (ledger.AccountWrite, error) {
+func readAccount(key ledger.Pubkey, text jsontext.Value, whole bool, decoder *nodejson.DataDecoder) (ledger.AccountWrite, error) {
 	none := ledger.AccountWrite{Pubkey: key}
 	if string(text) == "null" {
 		return none, nil
 	}
 	var a nodejson.Account
-	if err := json.Unmarshal(text, &a); err != nil {
-		return none, nodejson.PlainError(err)
+	if err := nodejson.Unmarshal(text, &a); err != nil {
+		return none, err
 	}
 	if a.Pubkey.Known && a.Pubkey.Value != key {
 		return none, errors.New("an account is not the one asked for")

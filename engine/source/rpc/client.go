@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/wait"
 	"ledgerd/engine/source/nodejson"
@@ -69,9 +71,9 @@ type request struct {
 
 // response is its answer. Of an error only the code is read: a message could say anything.
 type response[T any] struct {
-	Version string          `json:"jsonrpc"`
-	ID      json.RawMessage `json:"id"`
-	Result  *T              `json:"result"`
+	Version string         `json:"jsonrpc"`
+	ID      jsontext.Value `json:"id"`
+	Result  *T             `json:"result"`
 	Error   *struct {
 		Code int64 `json:"code"`
 	} `json:"error"`
@@ -132,7 +134,7 @@ func exchange[T any](ctx context.Context, c *client, maxBytes int, method string
 		e := &callError{method: method, cause: httpCause(answer.StatusCode), code: int64(answer.StatusCode)}
 		e.after = retryAfter(answer.Header.Get("Retry-After"), time.Now())
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10)) // also so that the connection may be used again
-		_, err := parse[json.RawMessage](text, method, id)        // which some servers send with a status that says less
+		_, err := parse[jsontext.Value](text, method, id)         // which some servers send with a status that says less
 		said, ok := errors.AsType[*callError](err)
 		if ok && said.code != 0 && said.cause != failed && e.cause != rateLimited {
 			said.after = e.after
@@ -159,7 +161,7 @@ func exchange[T any](ctx context.Context, c *client, maxBytes int, method string
 // parse reads the answer to the call of an id.
 func parse[T any](text []byte, method string, id uint64) (*T, error) {
 	var answer response[T]
-	err := nodejson.PlainError(json.Unmarshal(text, &answer))
+	err := nodejson.Unmarshal(text, &answer)
 	switch {
 	case err != nil:
 	case answer.Version != "2.0":

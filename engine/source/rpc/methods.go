@@ -110,11 +110,10 @@ func (c *client) hash(ctx context.Context, slot ledger.Slot, level ledger.Commit
 	if err != nil {
 		return ledger.Hash{}, err
 	}
-	hash, err := nodejson.ParseHash("blockhash", j.Blockhash)
-	if err != nil {
-		return hash, c.counted(&callError{method: "getBlock", cause: garbage, detail: err})
+	if j.Blockhash == nil {
+		return ledger.Hash{}, c.counted(&callError{method: "getBlock", cause: garbage, detail: nodejson.Missing("blockhash")})
 	}
-	return hash, nil
+	return *j.Blockhash, nil
 }
 
 // getBlock returns what the node shows of the block of a slot. That it is not there is a *callError too, also where the node
