@@ -14,7 +14,7 @@
 //  2. A commit exists when all of its messages do, one after the other. Messages of a commit that is not whole when a claim
 //     follows are void, to every reader alike.
 //  3. A node takes the lease only if it knew within two seconds that it held the whole log, and lets go of it if it does not know that any
-//     more before it came to write. The lease is a hint: safety never depends on it.
+//     more before it came to write, or if no claim of it was stored for ten seconds. The lease is a hint: safety never depends on it.
 //  4. To write, a node appends a claim that expects the sequence of the newest message that it took. That it is accepted proves
 //     that the node had taken everything. The claim begins the next epoch.
 //  5. A writer sends one unit at a time: one message, or an atomic batch of which the stream takes all or nothing. Only the first

@@ -20,6 +20,9 @@ const (
 	leaseLength = 3 * time.Second
 	// pollInterval is between two looks at a key.
 	pollInterval = 250 * time.Millisecond
+	// claimPatience is for how long a node that holds the lease and the whole log may not come to write: its claim may be refused, as where its
+	// user may not write to the log. It is more than the ways there and back that a claim takes, and leaves others leaseLength to be faster next.
+	claimPatience = 10 * time.Second
 	// releaseTimeout bounds giving a lease up on the way out. Without it the next holder waits until it ran out.
 	releaseTimeout = time.Second
 )
@@ -37,6 +40,8 @@ type lease struct {
 	kv       jetstream.KeyValue
 	revision uint64    // of the newest value seen
 	changed  time.Time // when that was seen first
+	taken    time.Time // when this node took the lease
+	after    time.Time // it does not take it before
 
 	now   ledger.Guarded[holding]
 	wrote chan struct{} // one is in it after this node wrote the key: who waits to hold the lease looks again
@@ -97,13 +102,18 @@ func (l *lease) step(ctx context.Context) error {
 		l.kv = kv
 	}
 	h := l.now.Load()
+	waits := h.has && Role(l.cluster.stats.role.Load()) != Writer // for its claim to be stored
 	switch {
 	case h.resigned:
 		l.release()
 		return nil
-	case h.has && Role(l.cluster.stats.role.Load()) != Writer && !l.isWhole(wholeWithin+leaseLength):
-		l.end() // it does not come to write, and nobody else would; first, so that who becomes the writer meanwhile learns of it
-		l.free()
+	case waits && time.Since(l.taken) >= claimPatience:
+		l.cluster.logger.Warn("gives a lease up: the stream takes no claim of this node, may its user write to it?", "lease", leaseKey)
+		l.after = time.Now().Add(leaseLength)
+		l.letGo()
+		return nil
+	case waits && !l.isWhole(wholeWithin+leaseLength):
+		l.letGo()
 		return nil
 	case h.has && time.Since(h.renewed) < renewEvery:
 		return nil
@@ -127,7 +137,7 @@ func (l *lease) look(ctx context.Context, has bool) error {
 		}
 	case has && state != leaseGone:
 		l.lose(holder)
-	case has, state != leaseTheirs && l.isWhole(wholeWithin):
+	case has, state != leaseTheirs && l.isWhole(wholeWithin) && time.Now().After(l.after):
 		return l.take(ctx)
 	}
 	return nil
@@ -220,7 +230,7 @@ func (l *lease) write(ctx context.Context, revision uint64) error {
 func (l *lease) hold(renewed time.Time) {
 	l.now.Update(func(h *holding) {
 		if !h.has { // else whoever waits for its loss still does
-			h.lost = make(chan struct{})
+			h.lost, l.taken = make(chan struct{}), time.Now()
 			l.cluster.logger.Info("holds a lease", "lease", leaseKey)
 		}
 		h.has, h.renewed = true, renewed
@@ -248,6 +258,13 @@ func (l *lease) release() {
 		l.free()
 		l.now.Update(func(h *holding) { h.has = false })
 	}
+}
+
+// letGo gives the lease up where this node does not come to write, and nobody else would: first to itself, so that who becomes the writer
+// meanwhile learns of it.
+func (l *lease) letGo() {
+	l.end()
+	l.free()
 }
 
 // free lets another node take the lease, which then need not wait until it ran out.

@@ -133,6 +133,7 @@ func TestLeaseOutlivesLostAnswers(t *testing.T) {
 	bubbletest.Test(t, func(t *testing.T) {
 		s := &fakeServer{mute: true}
 		l := fakeNode(t, "n", s).log.lease
+		l.cluster.log.setRole(Writer)
 		l.startAtOnce()
 		holds := func(want bool) {
 			t.Helper()
@@ -235,6 +236,33 @@ func TestLeaseIsTakenByWhoHoldsTheLog(t *testing.T) {
 		late.log.setRole(Writer)
 		time.Sleep(time.Minute)
 		ledgertest.MustHold(t, slow.held(), "who writes does not keep the lease")
+	})
+}
+
+// TestLeaseIsLeftToOthersWhereNoClaimIsStored has a node hold the whole log and the lease, and not come to write, as where its user may not
+// write to the log: others write then, and it tries again where there is none.
+func TestLeaseIsLeftToOthersWhereNoClaimIsStored(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
+		s := &fakeServer{}
+		start := func(name string) *lease {
+			l := fakeNode(t, name, s).log.lease
+			l.startAtOnce()
+			time.Sleep(moment)
+			return l
+		}
+		refused := start("refused")
+		time.Sleep(claimPatience - 2*moment)
+		ledgertest.MustHold(t, refused.held(), "a claim may take its time, and the lease is given up")
+		time.Sleep(2 * moment)
+		ledgertest.MustHold(t, !refused.now.Load().has, "no claim is stored, and the lease is kept")
+		time.Sleep(leaseLength + moment)
+		ledgertest.MustHold(t, refused.held(), "nobody else wants the lease, and it is not taken again")
+		other := start("other")
+		time.Sleep(claimPatience)
+		ledgertest.MustHold(t, other.held(), "another node waits, and does not get the lease")
+		other.cluster.log.setRole(Writer)
+		time.Sleep(time.Minute)
+		ledgertest.MustHold(t, other.held() && !refused.held(), "who writes does not keep the lease")
 	})
 }
 
