@@ -180,6 +180,10 @@ async function refused(...answer) {
 }
 const [why, wait] = await refused(...refusal);
 assert(why === 'status 429: Rate limit exceeded: wait' && wait === 1000, `${why}, ${wait} ms`);
+for (const days of [30, Infinity]) { // no timer takes as much: it would be over at once
+  const [, wait] = await refused(503, { 'Retry-After': days * 86400 }, '');
+  assert(wait > 24 * 86400_000 && wait < 2 ** 31, `${wait} ms`);
+}
 const final = await refused(400, {}, '{"error":"Invalid request parameters","details":"commitment must be one of processed"}');
 assert(final instanceof StatusError && final.details === 'commitment must be one of processed');
 assert((await refused(403, {}, '{"error":"no","details":{}}')) instanceof StatusError);

@@ -1,6 +1,6 @@
 // The one way from the console to the node: the client library, with a budget that hears of every answer.
 
-import { Client, StatusError } from '/client/ledgerd.js';
+import { Client, StatusError, retryAfter } from '/client/ledgerd.js';
 import { Budget } from './budget.js';
 
 export const budget = new Budget();
@@ -37,7 +37,7 @@ async function counted(address, options) {
   }
   budget.note(response.headers);
   link.up();
-  if (response.status === 429) link.refused(Date.now() + 1000 * Number(response.headers.get('Retry-After') ?? 60));
+  if (response.status === 429) link.refused(Date.now() + 1000 * (retryAfter(response.headers) || 60));
   return response;
 }
 
@@ -47,7 +47,7 @@ export const client = new Client(location.origin, { fetch: counted });
 export async function metricsText(signal) {
   const response = await counted(`${client.base}/metrics`, { signal });
   const text = await response.text();
-  if (!response.ok) throw new StatusError(response.status, response.statusText, '', Number(response.headers.get('Retry-After') ?? 0));
+  if (!response.ok) throw new StatusError(response.status, response.statusText, '', retryAfter(response.headers));
   return text;
 }
 

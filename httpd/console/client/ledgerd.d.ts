@@ -146,6 +146,9 @@ export function parse(text: string): unknown;
 /** For JSON.stringify, which takes no BigInt: integers of the ledger as strings of digits. */
 export function decimal(name: string, value: unknown): unknown;
 
+/** How many seconds an answer asks to wait: 0 where it does not say so, and no more than a timer takes, which is 24 days. */
+export function retryAfter(headers: Headers): number;
+
 /** Asks for a list page by page, from the one that is read first to the last. */
 export function pages<T>(ask: (page: Read) => Promise<Answer<T>>, read?: Read): AsyncGenerator<Answer<T>>;
 

@@ -137,10 +137,15 @@ function statusError(response, text) {
   let told;
   try { told = JSON.parse(text); } catch { /* it is not a node's, and its status is all there is */ }
   const first = (...texts) => texts.find((one) => typeof one === 'string');
-  const seconds = Number(response.headers.get('Retry-After')); // something between may name a date, which is NaN
   return new StatusError(
-    response.status, first(told?.error, response.statusText), first(told?.details, told?.error?.message, ''), seconds > 0 ? seconds : 0,
+    response.status, first(told?.error, response.statusText), first(told?.details, told?.error?.message, ''), retryAfter(response.headers),
   );
+}
+
+/** How many seconds an answer asks to wait: 0 where it does not say, and no more than a timer takes, which is 24 days. */
+export function retryAfter(headers) {
+  const seconds = Number(headers.get('Retry-After')); // something between may name a date, which is NaN
+  return seconds > 0 ? Math.min(seconds, 2 ** 31 / 1000 - 1) : 0;
 }
 
 // Node's fetch says only that it failed, and why in the cause: of a host with several addresses, for each of them.

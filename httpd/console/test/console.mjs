@@ -400,6 +400,13 @@ const steps = {
     await page.goto(`${limited}/#/`);
     const before = await slotOf(page, 'processed');
     await page.waitForFunction((n) => Number(document.querySelector('#level-processed b').textContent.replaceAll(',', '')) > n + 3, before);
+    await page.route('**/api/status', (route) => route.fulfill({ status: 429, headers: { 'Retry-After': new Date().toUTCString() }, json: {} }));
+    const wait = await page.evaluate(async () => {
+      const { client, link } = await import('/console/api.js');
+      await client.status().catch(() => {});
+      return link.refusedUntil - Date.now();
+    });
+    assert(wait > 50_000 && wait <= 60_000, `something between says in another way when to come again: ${wait} ms`);
     await page.goto(`${limited}/docs`);
     await page.locator('main', { hasText: /They come back in [\dm ]+ s: then load the page again/ }).waitFor();
   },
