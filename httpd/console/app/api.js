@@ -51,6 +51,9 @@ export async function metricsText(signal) {
   return text;
 }
 
+/** The node's time, in ms since 1970: the clock of this machine may be wrong. */
+export const nodeTime = () => Date.now() - budget.ahead;
+
 /** Waits some ms, less if the link changes meanwhile. */
 export function pause(ms, signal) {
   return new Promise((resolve, reject) => {

@@ -2,22 +2,26 @@
 
 const leastInterval = 5000; // ms between two polls of a limited visitor: 720 an hour, which leaves a quarter of 1,000 for clicks
 const freeInterval = 2000; // ms, where nothing is limited
+const leastAhead = 3000; // ms that clocks differ at least to be told apart: an answer has whole seconds, and was under way
 const mostReserve = 20; // requests that polling leaves for the visitor's own clicks
 
 /** The budget of requests, as the newest answer stated it. */
 export class Budget extends EventTarget {
   limit = 0; // 0: unlimited, or nothing was asked yet
   remaining = 0;
-  reset = 0; // ms since 1970
+  reset = 0; // ms since 1970, by the clock of this machine
   known = false;
+  ahead = 0; // ms that the clock of this machine is ahead of the node's
 
-  /** Takes in the headers of an answer. @param {Headers} headers */
-  note(headers) {
+  /** Takes in the headers of an answer. @param {Headers} headers @param {number} [now] */
+  note(headers, now = Date.now()) {
     const limit = headers.get('X-RateLimit-Limit');
     if (limit === null) return; // a proxy's answer, not a node's
+    const ahead = now - Date.parse(headers.get('Date'));
+    this.ahead = Math.abs(ahead) < leastAhead ? 0 : ahead || 0;
     this.limit = Number(limit);
     this.remaining = Number(headers.get('X-RateLimit-Remaining'));
-    this.reset = 1000 * Number(headers.get('X-RateLimit-Reset'));
+    this.reset = 1000 * Number(headers.get('X-RateLimit-Reset')) + this.ahead;
     this.known = true;
     this.dispatchEvent(new Event('change'));
   }

@@ -1,6 +1,6 @@
 // The cluster as this node's figures tell it: who writes, who would take over, how far this node is behind, and what has changed.
 
-import { link } from './api.js';
+import { link, nodeTime } from './api.js';
 import { commands, curl } from './curl.js';
 import { cell, h, table } from './dom.js';
 import { labelled } from './figures.js';
@@ -52,7 +52,7 @@ function story({ now, figure, epoch, role, writer }) {
   const [since, lag] = [1000 * figure('writer_start_time_seconds'), figure('lag_seconds')];
   return [
     figure('connected') ? '' : 'No nats-server is connected: this was known last.',
-    writer ? `${writer === link.node ? 'This node' : `Node ${writer}`} has written the log since ${clock(since)}, for ${duration(Date.now() - since)}, in term ${number(epoch)}. ${epoch > 1
+    writer ? `${writer === link.node ? 'This node' : `Node ${writer}`} has written the log since ${clock(since)}, for ${duration(nodeTime() - since)}, in term ${number(epoch)}. ${epoch > 1
       ? takeover({ now, epoch }) : 'It is the first writer.'}`
       : 'No node says that it writes the log. One that waits takes over once it holds all of it; reads go on.',
     `${figure('members{role="standby"}') || 'Nobody'} would take over; ${figure('members{role="reader"}')} follow only.`,

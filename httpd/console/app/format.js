@@ -1,5 +1,6 @@
 // How figures and names are written.
 
+import { nodeTime } from './api.js';
 import { h, say } from './dom.js';
 import { nameOf } from './names.js';
 import { figures } from './pulse.js';
@@ -44,7 +45,7 @@ export const bytes = (n) => (n < 2 ** 30 ? `${brief(n / 2 ** 20)} MiB` : `${(n /
 /** How long before the newest block's a time of the ledger was: that of a simulated one is not ours. @param {string | null} timestamp */
 export function age(timestamp) {
   const place = h('span', '–');
-  const tell = () => say(place, duration(Date.now() - 1000 * (figures.now.get('ledgerd_block_age_seconds') ?? 0) - Date.parse(timestamp)));
+  const tell = () => say(place, duration(nodeTime() - 1000 * (figures.now.get('ledgerd_block_age_seconds') ?? 0) - Date.parse(timestamp)));
   if (timestamp === null) return place;
   tell();
   if (figures.at === 0) figures.addEventListener('polled', tell, { once: true });

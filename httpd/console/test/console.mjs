@@ -39,6 +39,16 @@ function rules() {
   assert.equal(interval(100, 20, 40), 40_000, 'with nothing but the reserve');
   const spent = Object.assign(new Budget(), { limit: 100, remaining: 60, reset: 0 });
   assert.deepEqual([90, 60, 40].map((before) => spent.rest(before)), [150_000, 0, 0], 'after what took 30 requests, nothing, or until the budget was full again');
+  const clocks = new Budget();
+  const answered = (clock, date) => clocks.note(new Headers({ 'X-RateLimit-Limit': 100, 'X-RateLimit-Remaining': 60, 'X-RateLimit-Reset': 1060, ...date }), 1000 * clock);
+  const headers = { Date: new Date(1_000_000).toUTCString() };
+  for (const clock of [1000, 1002, 1000 - 3600, 1000 + 3600]) {
+    answered(clock, headers);
+    assert.equal(clocks.interval(1000 * clock), 5000, `a minute in which 40 requests may be made, by a clock of ${clock} s`);
+  }
+  assert.equal(clocks.ahead, 3600_000);
+  answered(1000, {});
+  assert.equal(clocks.ahead, 0, 'an answer that tells no time');
   const key = '11111111111111111111111111111111';
   for (const [text, kind] of [['0', 'slot'], [' 12,345 ', 'slot'], ['012', ''], [key, 'public key'], [`${key}1`, ''], [tokenProgram, 'public key'], [' token program', 'public key'],
     [key + key, 'signature'], [`${tokenProgram}0`, ''], ['', '']]) assert.equal(classify(text).kind, kind, text);
