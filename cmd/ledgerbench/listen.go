@@ -39,7 +39,7 @@ type listenCommand struct {
 	JSON       string        `group:"Output:" name:"json" help:"Write the figures here; - is the standard output." placeholder:"FILE" type:"path"`
 }
 
-// Run listens and reports. Whatever the server does to sockets that it has let in is a figure and no error.
+// Run listens and reports. Whatever the server does to sockets that it has let in is a figure and no error, and that it lets none in is one.
 func (c *listenCommand) Run(ctx context.Context, streams *streams) (err error) {
 	config, err := c.parse()
 	if err != nil {
@@ -72,7 +72,10 @@ func (c *listenCommand) Run(ctx context.Context, streams *streams) (err error) {
 	l := c.await(ctx, out, pool, n)
 	l.add("behind the reference", "behind_reference", race.lag[own])
 	l.add("before the reference", "before_reference", race.lag[reference])
-	return out.deliver("listen.txt.tmpl", l, l.json())
+	if err := out.deliver("listen.txt.tmpl", l, l.json()); err != nil || l.Connected > 0 || len(l.Closes) > 0 {
+		return err
+	}
+	return l.Why // nobody was ever let in
 }
 
 // await listens for as long as that is to take, and returns what came.

@@ -119,6 +119,34 @@ func TestListenSaysWhyAConnectionBroke(t *testing.T) {
 	ledgertest.Contains(t, text, "\nThe first thing that went wrong: a connection broke: websocket: close 1006 (abnormal closure): unexpected EOF.\n", "the text")
 }
 
+// Where the server lets nobody in, be it until an interrupt, the figures come, and the exit code is that of a failure. Whoever was let in and cut off is a figure.
+func TestListenFailsWhereNobodyIsLetIn(t *testing.T) {
+	t.Parallel()
+	cut := &broadcaster{breaks: 1 << 20}
+	for want, letIn := range map[int]int64{exitFailure: 0, exitOK: 1} { // of two
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var asked atomic.Int64
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			n := asked.Add(1)
+			if n == 7 {
+				stop()
+			}
+			if n%2 < letIn {
+				cut.ServeHTTP(w, r)
+			} else {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+		}))
+		defer server.Close()
+		s := new(said)
+		code := run(ctx, []string{"listen", server.URL, "-s", "2", "-d", "1h"}, s.streams())
+		if text := s.out.String() + s.err.String(); code != want || !strings.Contains(text, " of 2 connected at the end") {
+			t.Errorf("exit code %d, want %d; said %q", code, want, text)
+		}
+	}
+}
+
 // Every socket asks as it is told to, with keys and addresses in turns; ends of slots are timed by those of another node.
 func TestListenAsksAsItIsTold(t *testing.T) {
 	t.Parallel()
