@@ -123,25 +123,31 @@ type tail struct {
 	out  *bufio.Writer
 	errs io.Writer
 
+	headed    bool   // the heading of the table was printed
 	known     bool   // everything up to seq was printed
 	seq, kept uint64 // kept is what the file holds
 	stop      context.CancelFunc
 	failed    error // why it was stopped
 }
 
-// newTail returns one that goes on after a number, if there is any. It prints the heading of a table.
+// newTail returns one that goes on after a number, if there is any.
 func newTail(c *subCommand, s *streams, after *uint64, stop context.CancelFunc) *tail {
 	t := &tail{subCommand: c, out: bufio.NewWriterSize(s.out, 64<<10), errs: s.err, stop: stop}
 	if after != nil {
 		t.known, t.seq, t.kept = true, *after, *after
 	}
-	if c.Output == "table" {
-		fmt.Fprintf(t.out, tailColumns, "SLOT", "SEQ", "ACCOUNT", "LAMPORTS", "OWNER", "")
-	}
 	return t
 }
 
 const tailColumns = "%12v %14v %-44s %20v %-44s%s\n"
+
+// head prints the heading of a table, once the node tells anything. That is a heartbeat where nothing else happens.
+func (t *tail) head() {
+	if t.Output == "table" && !t.headed {
+		fmt.Fprintf(t.out, tailColumns, "SLOT", "SEQ", "ACCOUNT", "LAMPORTS", "OWNER", "")
+	}
+	t.headed = true
+}
 
 func (t *tail) handler() clientlib.Handler {
 	return clientlib.Handler{
@@ -156,6 +162,7 @@ func (t *tail) handler() clientlib.Handler {
 				t.printJSON("rollback", r)
 				return
 			}
+			t.head()
 			fmt.Fprintf(t.out, "%12d %14d undoes the blocks from %d down to this one\n", r.ToSlot, r.Seq, r.FromSlot)
 		},
 		SlotEnd:   func(_, seq uint64) { t.reach(seq) },
@@ -187,6 +194,7 @@ func (t *tail) update(u clientlib.Update) {
 		t.printJSON("account_update", u)
 		return
 	}
+	t.head()
 	token := ""
 	if u.Token != nil {
 		token = fmt.Sprintf(" %s of %s", u.Token.Amount, u.Token.Mint)
@@ -205,6 +213,7 @@ func (t *tail) printJSON(kind string, frame any) {
 
 // reach notes that all up to a number was told.
 func (t *tail) reach(seq uint64) {
+	t.head()
 	t.seq = max(t.seq, seq)
 	t.settle()
 }
