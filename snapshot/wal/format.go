@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"ledgerd/engine/ledger"
@@ -76,7 +77,8 @@ func decodeSegmentHeader(name string, b []byte) (header, error) {
 }
 
 // checkFile checks what a header and newest have in common: the magic, the format, and a
-// checksum at the end. The format comes first: only our own has its checksum there.
+// checksum at the end. The format comes first: only our own has its checksum there. Where it is
+// right for our own, the version is what is damaged.
 func checkFile(name string, b []byte, magic string, size int) error {
 	if len(b) < size {
 		return fmt.Errorf("%w: %d bytes of a header of %d", ErrTorn, len(b), size)
@@ -85,12 +87,14 @@ func checkFile(name string, b []byte, magic string, size int) error {
 		return fmt.Errorf("%w: this is not a file of the log", ErrCorrupt)
 	}
 	le := binary.LittleEndian
-	if v := le.Uint32(b[8:]); v > formatVersion {
+	v, want := le.Uint32(b[8:]), le.Uint32(b[size-4:])
+	ours := append(le.AppendUint32(slices.Clone(b[:8]), formatVersion), b[12:size-4]...)
+	switch got := crc32.Checksum(b[:size-4], castagnoli); {
+	case v > formatVersion && crc32.Checksum(ours, castagnoli) != want:
 		return &vfs.FormatError{File: name, Version: v, Newest: formatVersion}
-	} else if v == 0 {
+	case v == 0:
 		return fmt.Errorf("%w: format version 0", ErrCorrupt)
-	}
-	if got, want := crc32.Checksum(b[:size-4], castagnoli), le.Uint32(b[size-4:]); got != want {
+	case got != want:
 		return fmt.Errorf("%w: checksum %08x of the header instead of %08x", ErrCorrupt, got, want)
 	}
 	return nil

@@ -36,10 +36,15 @@ func TestReleasedFormatsStayReadable(t *testing.T) {
 		ledgertest.Holds(t, bytes.Equal(b, want), "%s is written differently than in testdata: the format changed", name)
 		put(t, stored, path, want)
 
-		newer := disk.Clone()
 		binary.LittleEndian.PutUint32(b[8:], 9)
-		put(t, newer, path, b)
-		_, _, err := replayAll(newer, testDir, 0)
+		other := disk.Clone()
+		put(t, other, path, b)
+		if _, _, err := replayAll(other, testDir, 0); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: the version alone is another: %v, want %v", name, err, ErrCorrupt)
+		}
+		b[12]++ // the rest, too, as in another layout
+		put(t, other, path, b)
+		_, _, err := replayAll(other, testDir, 0)
 		var format *vfs.FormatError
 		if wantErr := (vfs.FormatError{File: path, Version: 9, Newest: 1}); !errors.As(err, &format) || *format != wantErr {
 			t.Errorf("%s: %v, want %v", name, err, &wantErr)

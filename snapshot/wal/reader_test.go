@@ -48,7 +48,7 @@ func TestReadingBesideAWriter(t *testing.T) {
 			put(t, disk, first, contents(t, many, first))
 			switch n {
 			case 1: // a format of the future
-				put(t, disk, newestFile, slices.Replace(contents(t, many, newestFile), 8, 9, 9))
+				put(t, disk, newestFile, slices.Replace(contents(t, many, newestFile), 8, 13, 9, 0, 0, 0, 9))
 			case 2: // the first record is missing
 				must(t, disk.Remove(first))
 			}
