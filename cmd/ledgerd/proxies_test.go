@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -45,7 +46,7 @@ func TestConnectionsOutliveTheProxysOwn(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			proxy := exec.CommandContext(ctx, words[0], words[1:]...)
 			proxy.Stderr = os.Stderr
-			proxy.Cancel = func() error { return proxy.Process.Signal(os.Interrupt) }
+			proxy.Cancel = func() error { return proxy.Process.Signal(syscall.SIGTERM) }
 			must(t, proxy.Start())
 			defer func() { cancel(); _ = proxy.Wait() }()
 			clients := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: conns}, Timeout: patience}
