@@ -2,6 +2,7 @@ package stream
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/httpdtest"
 )
 
 // script writes the log that a hub is told of, and the ledger beside it.
@@ -235,66 +237,38 @@ func (f *fakeLedger) add(head *ledger.Head, states [ledger.Commitments]state) {
 	f.heads[head] = states
 }
 
-func (f *fakeLedger) stateOf(q ledger.Query) (held state, view ledger.View, err error) {
-	view = ledger.View{Head: q.Head, Commitment: q.Commitment}
+// at returns the ledger as a query is to find it.
+func (f *fakeLedger) at(q ledger.Query) *httpdtest.Ledger {
+	var err error
 	if f.asked != nil {
-		if err := f.asked(); err != nil {
-			return nil, view, err
-		}
+		err = f.asked()
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	states, ok := f.heads[q.Head]
-	if !ok {
-		return nil, view, fmt.Errorf("asked for a head that was never published")
+	if !ok && err == nil {
+		err = errors.New("asked for a head that was never published")
 	}
-	return states[q.Commitment], view, nil
+	return &httpdtest.Ledger{Held: states[q.Commitment], Ask: func(q ledger.Query) (ledger.View, error) {
+		return ledger.View{Head: q.Head, Commitment: q.Commitment}, err
+	}}
 }
 
 func (f *fakeLedger) Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Account, ledger.View, error) {
-	held, view, err := f.stateOf(q)
-	if err != nil {
-		return nil, view, err
-	}
-	accounts := make([]ledger.Account, len(keys))
-	for i, k := range keys {
-		accounts[i] = held[k]
-		accounts[i].Pubkey = k
-	}
-	return accounts, view, nil
+	return f.at(q).Accounts(q, keys)
 }
 
-// page returns the accounts that belong, in key order, after a key.
-func (f *fakeLedger) page(q ledger.Query, belongs func(ledger.Account) bool, after ledger.Opt[ledger.Pubkey], limit int) (page []ledger.Account, next ledger.Opt[ledger.Pubkey], view ledger.View, err error) {
-	held, view, err := f.stateOf(q)
-	if err != nil {
-		return nil, next, view, err
-	}
-	for _, a := range held {
-		if belongs(a) && (!after.Known || a.Pubkey.Compare(&after.Value) > 0) {
-			page = append(page, a)
-		}
-	}
-	if len(page) == 0 {
-		return nil, next, view, &ledger.NotFoundError{Absence: ledger.OwnerNotFound}
-	}
-	slices.SortFunc(page, func(a, b ledger.Account) int { return a.Pubkey.Compare(&b.Pubkey) })
-	if len(page) > limit {
-		page, next = page[:limit], ledger.Some(page[limit-1].Pubkey)
-	}
-	return page, next, view, nil
-}
-
-func (f *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, _ []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error) {
-	if q.Where != nil {
+func (f *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error) {
+	where := q.Where
+	if q.Where = nil; where != nil {
 		limit = 2 // looked at, however few match
 	}
-	page, next, view, err := f.page(q, func(a ledger.Account) bool { return a.Known&ledger.FieldOwner != 0 && a.Owner == program }, after, limit)
-	return slices.DeleteFunc(page, func(a ledger.Account) bool { return q.Where != nil && !q.Where.Match(&a) }), next, view, err
+	page, next, view, err := f.at(q).Program(q, program, after, limit, room)
+	return slices.DeleteFunc(page, func(a ledger.Account) bool { return where != nil && !where.Match(&a) }), next, view, err
 }
 
-func (f *fakeLedger) Tokens(q ledger.Query, wallet ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, _ []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error) {
-	return f.page(q, func(a ledger.Account) bool { return a.Token != nil && a.Token.Owner == wallet }, after, limit)
+func (f *fakeLedger) Tokens(q ledger.Query, wallet ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error) {
+	return f.at(q).Tokens(q, wallet, after, limit, room)
 }
 
 func (f *fakeLedger) Mints(q ledger.Query, keys []ledger.Pubkey) ([]*ledger.Mint, ledger.View, error) {
