@@ -39,31 +39,6 @@ func TestHistoryKeepsUpWithBlocksThatComeFast(t *testing.T) {
 	})
 }
 
-// A damaged file whose name tells slots that the ledger has not come to, as one that was copied from another ledger, stops no history; nor does one
-// of which the ledger has come to some.
-func TestADamagedFileOfSlotsToComeStopsNoHistory(t *testing.T) {
-	for _, slots := range []string{"00000000000300000000-00000000000300000400", "00000000000000000148-00000000000000000400"} {
-		diskTest(t, archiving(), func(t *testing.T, disk *vfstest.Memory, n *subject, block *ledger.Block) {
-			for range 50 {
-				block = n.finalize(block)
-			}
-			pause(2 * archiveRetry)
-			n.close()
-			must(t, disk.WriteFile("data/history/run-"+slots+"-00000000000000aa.blocks", nil))
-			n, _ = diskNode(t, disk, archiving())
-			for range 100 {
-				block = n.finalize(block)
-				pause(10 * time.Millisecond)
-			}
-			pause(2 * archiveRetry)
-			if from := n.Stats().HistoryFrom; from != 100 || n.Head().Floor < block.Slot-20 {
-				t.Errorf("%s: history is held from slot %d on, memory from %d, and the newest is %d", slots, from, n.Head().Floor, block.Slot)
-			}
-			n.mustStop()
-		})
-	}
-}
-
 // TestWhatWaitedLongIsWrittenInParts lets the disk take no file of history while memory fills up, and then take them: none of them has more than
 // a quarter of what memory holds.
 func TestWhatWaitedLongIsWrittenInParts(t *testing.T) {

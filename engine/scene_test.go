@@ -43,6 +43,7 @@ var update = flag.Bool("update", false, "rewrite the answers in testdata")
 //	blocks SLOT [ACCOUNT]...        shows blocks up to a slot, all of which write the same; "sized N" before the accounts makes each count as N bytes
 //	final N [every TIME]            shows N blocks, in which account 1 has as many lamports as the slot says, each on the one before, which is final then
 //	until-paused                    shows such blocks, of which none becomes final, until ingest waits
+//	until-full                      shows such blocks as long as ingest takes them at once, and says how many that are
 //	end                             ends the input
 //	latest [LEVEL], find SLOT       asks for the latest block, or that of a slot
 //	transaction SLOT                asks for the transaction of a block that "final" showed

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"testing/synctest"
 	"time"
 
 	"ledgerd/engine/codec"
@@ -118,6 +119,19 @@ var verbs = map[string]func(s *scene, words []string){
 			s.final()
 			time.Sleep(every)
 		}
+	},
+	"until-full": func(s *scene, _ []string) {
+		taken := 0
+		for full := false; !full; synctest.Wait() {
+			next := chainOf(s.tip, 1)[0]
+			select {
+			case s.n.source.feed <- next:
+				s.tip, taken = next, taken+1
+			default:
+				full = true
+			}
+		}
+		s.say("ingest takes %d blocks, and no more", taken)
 	},
 	"until-paused": func(s *scene, _ []string) {
 		for range 100 {
@@ -257,6 +271,8 @@ func (s *scene) harm(words []string) {
 		damage(s.T, s.disk, s.file(words[1:]))
 	case "cuts":
 		must(s, s.disk.WriteFile(s.file(words[1:]), nil))
+	case "has":
+		must(s, s.disk.WriteFile(words[1], nil))
 	case "loses":
 		file := s.file(words[1:])
 		must(s, errors.Join(s.disk.Remove(file), s.disk.SyncDir(filepath.Dir(file))))
