@@ -14,10 +14,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/snapshot/wal"
 )
 
 // The sample is the file that packages install. With each # taken away it checks, and says each default of serve; the manual names each flag.
@@ -46,19 +48,19 @@ func TestSampleConfiguration(t *testing.T) {
 	}
 }
 
-// Sizes take units, and lists of networks take addresses too: a line is a type, a value, and what that is read as.
+// Sizes take units, and lists of networks take addresses too: a line is a type, a value, and what that is read as, or why it is refused.
 func TestValuesOfFlagsAreRead(t *testing.T) {
 	var read strings.Builder
 	for line := range strings.Lines(string(readFile(t, "testdata/values.txt"))) {
 		var kind, in string
 		_, err := fmt.Sscanf(line, "%s %q", &kind, &in)
 		must(t, err)
-		value := map[string]encoding.TextUnmarshaler{"size": new(size), "sizeOrNone": new(sizeOrNone), "prefixes": new(prefixes)}[kind]
-		got := any("refused")
-		if value.UnmarshalText([]byte(in)) == nil {
-			got = reflect.ValueOf(value).Elem()
+		value := map[string]encoding.TextUnmarshaler{"size": new(size), "sizeOrNone": new(sizeOrNone), "prefixes": new(prefixes), "policy": new(wal.Policy(time.Hour))}[kind]
+		if err := value.UnmarshalText([]byte(in)); err != nil {
+			fmt.Fprintf(&read, "%s %q refused: %v\n", kind, in, err)
+		} else {
+			fmt.Fprintf(&read, "%s %q %v\n", kind, in, reflect.ValueOf(value).Elem())
 		}
-		fmt.Fprintf(&read, "%s %q %v\n", kind, in, got)
 	}
 	ledgertest.Golden(t, "testdata/values.txt", read.String(), *update)
 }

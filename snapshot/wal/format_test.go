@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
@@ -54,24 +53,6 @@ func TestReleasedFormatsStayReadable(t *testing.T) {
 	if want := fmt.Sprintf("the log ends after record %d, at slot %d, in %s at byte %d",
 		end.Version(), end.Slot(), segmentName(testDir, 2), end.offset); end.String() != want {
 		t.Errorf("the end is told as %q, want %q", end, want)
-	}
-}
-
-func TestPoliciesAreReadAsTheyAreWritten(t *testing.T) {
-	for in, want := range map[string]Policy{
-		"always":           Always,
-		"off":              Off,
-		"interval:1s":      Policy(time.Second),
-		"interval:250ms":   Policy(250 * time.Millisecond),
-		"interval:1h30m0s": Policy(90 * time.Minute),
-	} {
-		got := Policy(time.Hour)
-		if err := got.UnmarshalText([]byte(in)); err != nil || got != want || got.String() != in {
-			t.Errorf("%q is read as %v, %v, want %v", in, got, err, want)
-		}
-	}
-	for _, in := range []string{"interval:0s", "interval:-1s", "interval:", "interval", "interval:1", "Always", "", "off "} {
-		ledgertest.ErrorSays(t, new(Policy).UnmarshalText([]byte(in)), in, "the policy %q", in)
 	}
 }
 
