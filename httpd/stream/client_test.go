@@ -17,6 +17,7 @@ import (
 
 	"github.com/fasthttp/websocket"
 
+	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/stream/frame"
 )
@@ -224,4 +225,27 @@ func (c *client) untilEnd() (end ending) {
 	_, _, err = c.read()
 	ledgertest.ErrorIs(c, err, io.EOF, "after the close frame")
 	return end
+}
+
+// told is a frame as a client reads it: the fields of all kinds there are.
+type told struct {
+	Type, Pubkey, Owner string
+	Token               struct{ Owner string }
+	Lamports            ledger.Lamports
+	Slot                ledger.Slot
+	Seq                 ledger.Seq
+	ToSlot              ledger.Slot `json:"to_slot"`
+	From                ledger.Seq  `json:"from_seq"`
+	To                  ledger.Seq  `json:"to_seq"`
+	Oldest              ledger.Seq  `json:"oldest_seq"`
+	Newest              ledger.Seq  `json:"newest_seq"`
+
+	text string
+}
+
+func parse(t testing.TB, text string) told {
+	t.Helper()
+	f := told{text: text}
+	must(t, json.Unmarshal([]byte(text), &f))
+	return f
 }
