@@ -75,7 +75,9 @@ func (d *Door) talk(socket *stream.Socket, text []byte) {
 		}
 	}
 	if err != nil {
-		socket.Answer(c.appendID(appendError(nil, errorOf(err, c.view))))
+		answer := c.appendID(appendError(nil, errorOf(err, c.view)))
+		s.forget() // it may take its time
+		socket.Refuse(answer)
 	}
 }
 
@@ -88,13 +90,14 @@ func (c *call) subscribed(number uint64) []byte {
 func unsubscribe(kind string) func(*call, *stream.Socket) error {
 	return func(c *call, socket *stream.Socket) error {
 		number := c.number(c.param(0), "the number of the subscription")
-		switch {
-		case c.wrong != nil:
+		if c.wrong != nil {
 			return c.wrong
-		case !socket.Unwatch(kind, number):
-			return &callError{code: codeParams, message: "Invalid subscription id."}
 		}
-		socket.Answer(c.appendID([]byte(`{"jsonrpc":"2.0","result":true`)))
+		answer := []byte(`{"jsonrpc":"2.0","result":true`)
+		if !socket.Unwatch(kind, number) { // answered at once: kit takes back each signature that it was told
+			answer = appendError(nil, &callError{code: codeParams, message: "Invalid subscription id."})
+		}
+		socket.Answer(c.appendID(answer))
 		return nil
 	}
 }

@@ -71,7 +71,8 @@ type topic struct {
 // Socket is a connection whose client asks for topics.
 type Socket struct {
 	connection
-	talk func(*Socket, []byte)
+	talk     func(*Socket, []byte)
+	refusals bucket // talk's
 	// The hub's lock guards the rest.
 
 	topics map[uint64]*topic
@@ -106,6 +107,19 @@ func (h *Hub) newSocket(place *seat, talk func(*Socket, []byte)) *Socket {
 
 // Answer tells the client something that is not of a topic. It is called within talk.
 func (s *Socket) Answer(payload []byte) { s.outbox.put(nil, message("%s", payload)) }
+
+// Refuse answers that something is refused. web3.js asks at once again for a subscription that is, without end, and would use up what pays for its other
+// ones: beyond the first of such answers the client waits for each, as for what it says meanwhile.
+func (s *Socket) Refuse(payload []byte) {
+	for !s.refusals.takeToken() {
+		select {
+		case <-s.outbox.ctx.Done():
+			return
+		case <-time.After(time.Second / budgetPerSecond):
+		}
+	}
+	s.Answer(payload)
+}
 
 // PayLookup charges the client for a look at some accounts of a program. After an error the connection ends.
 func (s *Socket) PayLookup(accounts int) error {
