@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 )
 
@@ -57,6 +58,10 @@ func TestConsoleInABrowser(t *testing.T) {
 	small := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=300").ready()
 	browse(t, func(line string, answer io.Writer) {
 		switch t.Log(line); line {
+		case "stop":
+			node.Process.Signal(syscall.SIGSTOP)
+		case "continue":
+			node.Process.Signal(syscall.SIGCONT)
 		case "kill":
 			node.Kill()
 		case "start":

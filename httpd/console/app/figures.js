@@ -3,6 +3,7 @@
 import { budget, link, metricsText, pause } from './api.js';
 
 const kept = 60 * 60_000; // ms of points
+const longest = 30_000; // ms that a poll may take: that of a connection which is dead, and says so to nobody, would have no end
 const patience = 4; // polls that another node answers before the page takes it for its own
 const window = 4000; // ms over which the rate of updates is taken: blocks come in steps
 
@@ -79,7 +80,7 @@ export class Figures extends EventTarget {
       await pause(failures > 0 ? Math.min(10_000, 500 * 2 ** failures) : Math.max(budget.interval(), link.refusedUntil - Date.now()));
       if (document.hidden) await new Promise((resolve) => document.addEventListener('visibilitychange', resolve, { once: true }));
       try {
-        this.polled(parseFigures(await metricsText()));
+        this.polled(parseFigures(await metricsText(AbortSignal.timeout(longest))));
         failures = 0;
       } catch {
         this.failed();

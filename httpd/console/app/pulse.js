@@ -12,6 +12,7 @@ export const figures = new Figures();
 export const lag = new Lag();
 
 const firstWait = 200; // ms: a stream waits for less only before its first try to come back
+const patience = 5000; // ms: a node that does not answer for so long is as one that is away
 const longWait = 1000; // ms: several tries have failed
 const quiet = { pubkeys: ['11111111111111111111111111111111'] };
 
@@ -49,7 +50,7 @@ export async function begin() {
 
 // A lost socket may mean a lost node, which one question tells, or that the node takes no more sockets from here, which goes on.
 function lost(wait) {
-  if (wait < firstWait) client.health().catch(() => {}); // the link hears how it ended
+  if (wait < firstWait) client.health({ signal: AbortSignal.timeout(patience) }).catch(({ name }) => name === 'TimeoutError' && link.away()); // else the link hears how it ended
   if (wait > longWait) link.hears(false);
 }
 

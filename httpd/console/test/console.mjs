@@ -1,5 +1,5 @@
 // Drives the console in a browser, for the Go test that starts its nodes. Arguments: the address of a node with forks and without
-// limits, which speaks JSON-RPC, that of one with few requests a minute, which does not, and that of a balancer before two that have 2,000 and 300 accounts. A line "kill" or "start" on the standard output asks the test to do that to the
+// limits, which speaks JSON-RPC, that of one with few requests a minute, which does not, and that of a balancer before two that have 2,000 and 300 accounts. A line "stop", "continue", "kill" or "start" on the standard output asks the test to do that to the
 // first node; it answers with a line.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
@@ -353,6 +353,10 @@ const steps = {
   async 'the node goes away and comes back'(watched) {
     const { page } = watched;
     watched.mayFail = true;
+    for (const [what, state] of [['stop', 'visible'], ['continue', 'hidden']]) { // its machine hangs: connections are made, and nothing is answered
+      await told(what);
+      await page.locator('#notice', { hasText: 'cannot be reached' }).waitFor({ state });
+    }
     const newest = await page.locator('#changes tbody .slot').first().textContent();
     await told('kill');
     await page.locator('#notice', { hasText: 'cannot be reached' }).waitFor();
