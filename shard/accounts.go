@@ -14,10 +14,10 @@ type accounts struct {
 	index   index // of the overlay
 
 	folding ledger.Account // scratch of foldOldest
-	loaded  uint64         // the sum of what fold read only to have it in the caches
+	loaded  uint64         // the sum of what fold prefetched, so that the reads are not optimized away
 }
 
-// newAccounts returns an empty map that lists groups as packed.New does.
+// newAccounts returns an empty map that lists the same groups as packed.New(kinds).
 func newAccounts(kinds packed.Kind) *accounts {
 	return &accounts{overlay: new(versions), base: packed.New(kinds), index: newIndex()}
 }
@@ -31,8 +31,8 @@ func (t *accounts) at(key *ledger.Pubkey, v ledger.Version) location {
 	return l
 }
 
-// unpack unpacks the account at l into into and returns that, nil if there is none.
-// What the account points at is valid until the next call.
+// unpack sets *into to the account at l and returns into, or nil if there is no account.
+// What *into points at is valid until the next call.
 func (t *accounts) unpack(l location, into *ledger.Account) *ledger.Account {
 	switch {
 	case l.head != 0:
@@ -44,7 +44,8 @@ func (t *accounts) unpack(l location, into *ledger.Account) *ledger.Account {
 	return nil
 }
 
-// unpackCopy is unpack for an account that is kept: what it points at is its own or never changed. Several goroutines may call it at once.
+// unpackCopy is unpack for a caller that keeps the account: what *into points at belongs to the caller or never changes.
+// Several goroutines may call it at once.
 func (t *accounts) unpackCopy(l location, into *ledger.Account) *ledger.Account {
 	if l.head == 0 && l.base != 0 {
 		t.base.UnpackCopy(l.base, into)
@@ -53,8 +54,8 @@ func (t *accounts) unpackCopy(l location, into *ledger.Account) *ledger.Account 
 	return t.unpack(l, into)
 }
 
-// readShallow unpacks the account of key at version v into into without Token, Data and FieldProvenance, of which the first two are one
-// more cache miss each. It reports whether there is an account and allocates nothing.
+// readShallow sets *into to the account of key at version v, without Token, Data and FieldProvenance: Token and Data would
+// cost one more cache miss each. It reports whether there is an account and allocates nothing.
 func (t *accounts) readShallow(key *ledger.Pubkey, v ledger.Version, into *ledger.Account) bool {
 	switch l := t.at(key, v); {
 	case l.head != 0:
@@ -68,8 +69,8 @@ func (t *accounts) readShallow(key *ledger.Pubkey, v ledger.Version, into *ledge
 	return false
 }
 
-// term returns the state hash of a, the newest account of the key at l, nil for none. It uses the hash that the overlay
-// stored, if there is one.
+// term returns the state hash of a, the newest account of the key at l; a is nil for none. It uses the hash that the
+// overlay stored, if there is one.
 func (t *accounts) term(l location, a *ledger.Account) ledger.StateHash {
 	if l.head != 0 {
 		if term := t.overlay.cells.at(l.head).term; term != (ledger.StateHash{}) {
@@ -93,22 +94,22 @@ func (t *accounts) write(l location, v ledger.Version, key *ledger.Pubkey, befor
 	return c
 }
 
-// page appends the live accounts past a key that are in a group at version v and that where takes, nil for all, to to, in pubkey order, at most
-// limit of them.
+// page appends to to, in pubkey order, the first live accounts after a key that are in group g at version v and that match
+// where, at most limit of them. If where is nil, all accounts match.
 func (t *accounts) page(g packed.Group, where *ledger.DataFilter, after ledger.Opt[ledger.Pubkey], limit int, v ledger.Version, to []ledger.Account) Page {
 	page := Page{Accounts: to}
-	look := pageKeys
+	maxKeys := pageKeys
 	if where == nil {
-		look = min(look, limit+pageSpare)
+		maxKeys = min(maxKeys, limit+pageSpare)
 	}
-	refs := t.base.Members(g, after, look+1)
-	keys := t.index.members(g, after, look+1)
+	refs := t.base.Members(g, after, maxKeys+1)
+	keys := t.index.members(g, after, maxKeys+1)
 	if page.Accounts == nil {
-		page.Accounts = make([]ledger.Account, 0, min(len(refs), look, limit))
+		page.Accounts = make([]ledger.Account, 0, min(len(refs), maxKeys, limit))
 	}
-	most := len(page.Accounts) + limit
-	for looked := 0; len(refs)+len(keys) > 0; looked++ {
-		if looked == look || len(page.Accounts) == most {
+	full := len(page.Accounts) + limit
+	for examined := 0; len(refs)+len(keys) > 0; examined++ {
+		if examined == maxKeys || len(page.Accounts) == full {
 			return page
 		}
 		var key ledger.Pubkey
@@ -127,17 +128,17 @@ func (t *accounts) page(g packed.Group, where *ledger.DataFilter, after ledger.O
 	return page
 }
 
-// addMember appends the account at l to a page if it is live, in the group and taken.
+// addMember appends the account at l to a page if it is live, in the group and matches where.
 func (t *accounts) addMember(page *Page, g packed.Group, where *ledger.DataFilter, l location) {
 	n := len(page.Accounts)
 	page.Accounts = append(page.Accounts, ledger.Account{})
 	a := t.unpack(l, &page.Accounts[n])
-	taken := packed.SameKey(g.Of(a), &g.Key) && a.Exists()
-	if taken && where != nil {
+	matches := packed.SameKey(g.Of(a), &g.Key) && a.Exists()
+	if matches && where != nil {
 		page.DataUnknown = page.DataUnknown || a.Known&ledger.FieldData == 0
-		taken = where.Match(a)
+		matches = where.Match(a)
 	}
-	if !taken {
+	if !matches {
 		page.Accounts = page.Accounts[:n]
 		return
 	}

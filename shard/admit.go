@@ -4,7 +4,7 @@ import "ledgerd/engine/ledger"
 
 // The filter is applied where a record is applied to the state, because only there both the account before the
 // record and the account after it are known. It decides once for each account of a record, after all writes of that
-// account. The log has unfiltered records, so another branch or a replay decides for itself, and the
+// account. The log holds unfiltered records, so another branch and a replay apply the filter anew. Its
 // decision does not depend on the number of shards.
 
 // admitted returns the account to store when a record turns before into after; each is nil for none.
@@ -27,8 +27,9 @@ func (s *state) admitted(before, after *ledger.Account) *ledger.Account {
 	return nil
 }
 
-// droppedSince reports whether an account was absent already in a value written since version first, so that readers may have
-// seen it in between. Without a filter that cannot be: an account that is closed leaves a tombstone.
+// droppedSince reports whether value, the newest of a key, says that there is no account and was written at version first
+// or later: readers may have seen an account in between. Without a filter it returns false, since a closed account leaves a
+// tombstone.
 func (s *state) droppedSince(value position, first ledger.Version) bool {
 	if s.filter == nil || value == 0 {
 		return false

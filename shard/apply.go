@@ -16,7 +16,7 @@ const sliceKeys = 128
 // Applied is what a block, a rollback or base state changed in one shard.
 type Applied struct {
 	Updates   []ledger.Update  // in pubkey order; base state makes none
-	Unchanged []ledger.Account // of a rollback: written by the undone versions, but the same for readers
+	Unchanged []ledger.Account // of a rollback: what the undone versions wrote and what is the same to readers as before
 	Hash      ledger.StateHash // of the shard's state afterwards
 }
 
@@ -32,8 +32,8 @@ type apply struct {
 	base *ledger.BaseState             // nil for a block, and after the first slice
 	kept map[ledger.Pubkey][]baseWrite // the writes of base state that rollbacks may merge in again; nil: none
 
-	todo []uint64 // indexes of the writes of this shard that remain, by key, those of one key in their order
-	next prefetch // of the first of todo
+	todo []uint64 // indexes of the shard's remaining writes, sorted by key and, for one key, in write order
+	next prefetch // of the first keys of todo
 }
 
 func (s *Shard) newApply(at Point, by ledger.Provenance, writes []ledger.AccountWrite, mints []ledger.MintWrite) *apply {
@@ -42,10 +42,10 @@ func (s *Shard) newApply(at Point, by ledger.Provenance, writes []ledger.Account
 	}
 }
 
-// ownWrites returns the indexes of the writes whose keys belong to the shard, in the order of their keys, and those of one key
-// in their order. The sender of a block calls it, so the state is not locked while many writes are sorted.
+// ownWrites returns the indexes of the writes whose keys belong to the shard, sorted by key and, for one key, in write
+// order. The sender of a block calls it, so the state is not locked while many writes are sorted.
 func (s *Shard) ownWrites(writes []ledger.AccountWrite) []uint64 {
-	// An integer of a prefix's first bits and the index is sorted faster than a struct is through a function.
+	// It sorts integers, each made of the first bits of a key and an index: that is faster than sorting structs with a function.
 	mask := uint64(1)<<bits.Len(uint(len(writes))) - 1
 	own := make([]uint64, 0, len(writes)/s.state.shards+sliceKeys)
 	for i := range writes {
@@ -93,7 +93,7 @@ func (j *apply) step(s *state) (more bool) {
 	return true
 }
 
-// begin has base state kept for rollbacks, which merge it in again, until it is folded.
+// begin keeps base state until it is folded, because a rollback merges it in again.
 func (j *apply) begin(s *state) {
 	switch {
 	case !j.direct:
@@ -105,7 +105,7 @@ func (j *apply) begin(s *state) {
 	j.base = nil
 }
 
-// keep notes a write that a rollback may have to merge in again.
+// keep keeps a write that a rollback may have to merge in again.
 func (j *apply) keep(key ledger.Pubkey, w baseWrite) {
 	if j.kept != nil {
 		j.kept[key] = append(j.kept[key], w)
@@ -117,12 +117,12 @@ func (j *apply) writeMint(w writer, m *ledger.MintWrite) {
 		return
 	}
 	j.keep(m.Pubkey, baseWrite{mint: &m.Mint})
-	var held *ledger.Account
+	var account *ledger.Account
 	if !j.provenance.ByBlock() {
-		held = w.held(w.accounts.unpack(w.accounts.at(&m.Pubkey, newest), &w.scratch[0]))
+		account = w.atHorizon(w.accounts.unpack(w.accounts.at(&m.Pubkey, newest), &w.scratch[0]))
 	}
 	before := w.mints.at(&m.Pubkey, newest)
-	w.setMint(m.Pubkey, before, ledger.MintAfter(held, before, &m.Mint, false, j.provenance))
+	w.setMint(m.Pubkey, before, ledger.MintAfter(account, before, &m.Mint, false, j.provenance))
 }
 
 // writeAccount applies all writes of the next key; together they make at most one update.
@@ -132,7 +132,7 @@ func (j *apply) writeAccount(w writer) {
 		j.next.find(w.accounts, j.writes, j.todo)
 	}
 	at := j.next.found[0]
-	before := w.held(w.accounts.unpack(at, &w.scratch[0]))
+	before := w.atHorizon(w.accounts.unpack(at, &w.scratch[0]))
 	after, dst, spare := before, &w.scratch[1], &w.scratch[2]
 	last := 0 // of the writes of the key
 	for len(j.todo) > 0 {
@@ -143,7 +143,7 @@ func (j *apply) writeAccount(w writer) {
 		last = int(j.todo[0])
 		j.todo, j.next.found = j.todo[1:], j.next.found[min(1, len(j.next.found)):]
 		j.keep(*key, baseWrite{account: write})
-		if tellsMint(write) {
+		if setsMint(write) {
 			mint := w.mints.at(key, newest)
 			w.setMint(*key, mint, mintAfter(after, mint, write, j.provenance))
 		}
@@ -167,19 +167,20 @@ func (j *apply) writeAccount(w writer) {
 	}
 }
 
-// tellsMint reports whether a write of an account tells whether it is a mint, and the facts of that.
-func tellsMint(write *ledger.AccountWrite) bool {
+// setsMint reports whether an account write sets the mint facts of its key: it says whether the account is a mint, or it
+// closes the account.
+func setsMint(write *ledger.AccountWrite) bool {
 	return write.Known&ledger.FieldMint != 0 || write.Lamports == 0
 }
 
-// mintAfter returns the facts of a mint after a write of its account that tells them. held is the account and before
-// are the facts before the write.
-func mintAfter(held *ledger.Account, before *ledger.Mint, write *ledger.AccountWrite, p ledger.Provenance) *ledger.Mint {
-	closes, told := write.Lamports == 0, write.Mint
+// mintAfter returns the facts of a mint after a write of its account that sets them. account and before are the account
+// and the facts before the write.
+func mintAfter(account *ledger.Account, before *ledger.Mint, write *ledger.AccountWrite, p ledger.Provenance) *ledger.Mint {
+	closes, written := write.Lamports == 0, write.Mint
 	if closes {
-		told = nil
+		written = nil
 	}
-	return ledger.MintAfter(held, before, told, closes, p)
+	return ledger.MintAfter(account, before, written, closes, p)
 }
 
 // updateOf describes the change from before to after, one of which may be nil.
@@ -190,15 +191,15 @@ func updateOf(before, after *ledger.Account) ledger.Update {
 	} else {
 		u.Account = ledger.Account{Pubkey: before.Pubkey}
 	}
-	u.OwnerBefore = left(packed.ByProgram, before, &u.Account)
-	u.WalletBefore = left(packed.ByWallet, before, &u.Account)
+	u.OwnerBefore = groupLeft(packed.ByProgram, before, &u.Account)
+	u.WalletBefore = groupLeft(packed.ByWallet, before, &u.Account)
 	u.DataBefore = ledger.DataBefore(before, &u.Account)
 	u.Account.Known &^= ledger.FieldMint // updates carry no mint facts
 	return u
 }
 
-// left returns the group of an account before a change if it is not in it afterwards.
-func left(k packed.Kind, before, after *ledger.Account) ledger.Opt[ledger.Pubkey] {
+// groupLeft returns the group of kind k that a change takes the account out of, if there is one.
+func groupLeft(k packed.Kind, before, after *ledger.Account) ledger.Opt[ledger.Pubkey] {
 	if was := k.Of(before); was != nil && !packed.SameKey(was, k.Of(after)) {
 		return ledger.Some(*was)
 	}

@@ -5,23 +5,24 @@
 //
 // A [Shard] is one goroutine and the state that it owns. Its mailbox has two lanes: the sequencer
 // sends work in log order and blocks while the work lane is full; a query is refused when the query lane
-// is full. The goroutine does work in small slices. Between slices it answers waiting queries, for half as long as the slices
-// took: who is answered needs the processor, too.
+// is full. The goroutine does work in small slices. Between slices it answers waiting queries for at most half as long as the
+// slices took, because the callers that get the answers need the processor too.
 //
-// A query for accounts by their keys skips the mailbox while the goroutine is idle: the caller shares the lock of the
-// state with other callers and reads the accounts itself. Their data is not copied: it never changes, and the garbage collector
-// frees it. Only the goroutine blocks on that lock; a caller that finds it locked enqueues a query.
+// A query for accounts by their keys skips the mailbox while the goroutine is idle: the caller takes the read lock of the
+// state and reads the accounts itself. It does not copy their data, which never changes and which the garbage collector
+// frees. Only the goroutine blocks on that lock; a caller that finds it locked enqueues a query.
 //
-// The accounts are a versioned map in two layers. The base, package packed, has the value of every key at
+// The accounts are a versioned map in two layers. The base (package packed) has the value of every key at
 // the newest folded version. The overlay has every newer value. A read at version V returns the newest value at or
-// below V in the overlay, else the value of the base, so later writes do not change its result. The facts of
-// mints, of which there are few, are a second versioned map: one B-tree ordered by key and version.
+// below V in the overlay, else the value of the base, so later writes do not change its result. The facts of the
+// mints, which are few, are a second versioned map: one B-tree ordered by key and version.
 //
 // Blocks and transactions are not in a shard; package txstore stores them.
 //
-// An index lists the members of a group: the accounts of a program, the token accounts of
-// a wallet or a delegate and, if asked to, of a mint. The base and the overlay have their own. An index of the base is exact. An index of the
-// overlay may list accounts that have left the group, so a query checks each account at its version.
+// An index lists the members of a group: the accounts of a program, or the token accounts of a wallet, of a delegate
+// and, after [Shard.IndexMints], of a mint. The base and the overlay each have their own. An index may list accounts that are
+// not in the group, because they have left it or because two groups have the same hash, so a query checks each account at its
+// version.
 //
 // A [Frozen] copy is the content of a shard at one version, which a snapshot walks on another
 // goroutine. It shares the nodes of the trees, which the shard copies before its next write to them, and pins the

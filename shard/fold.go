@@ -16,8 +16,8 @@ func (j *fold) step(s *state) (more bool) {
 		j.forgetTombstones(s)
 }
 
-// forgetTombstones drops tombstones below the horizon of the fold, at most sliceKeys of them. No record sees them any more, so
-// when a fold runs changes nothing.
+// forgetTombstones drops tombstones below the horizon of the fold, at most sliceKeys of them. No later record sees them, so
+// the time at which a fold runs does not change any result.
 func (j *fold) forgetTombstones(s *state) (more bool) {
 	for range sliceKeys {
 		r, noted := s.accounts.base.NextClosed(j.Horizon)

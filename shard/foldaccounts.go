@@ -43,7 +43,7 @@ func (t *accounts) foldOldest() {
 		o.cells.at(c.newer).base = now
 	}
 	for k := range t.base.ListedKinds() {
-		if c.listed[k] { // from here on the base lists it
+		if c.listed[k] { // the base lists the account from now on
 			t.index.remove(packed.Group{Kind: k, Key: *k.Of(a)}, c.key)
 		}
 	}

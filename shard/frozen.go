@@ -17,13 +17,13 @@ type Frozen struct {
 	mints   *mints
 }
 
-// Freezing is a copy that was queued and may not be made yet. Its Wait fails with ErrFolded if a newer version is
-// folded, and with another error if the shard has stopped.
+// Freezing is a copy that was queued and that the shard may not have made yet. Its Wait fails with ErrFolded if a newer
+// version is folded, and with another error if the shard has stopped.
 type Freezing = reply[Frozen]
 
-// Freeze queues a copy of the shard's content at version v. It is done in the order of the work, so
-// shards that get it between the same two messages all freeze at the same point of the
-// log. It takes about as long as a query, however many accounts there are.
+// Freeze queues a copy of the shard's content at version v. The shard makes the copy in the order of the work, so
+// shards that get the request between the same two messages all freeze at the same point of the
+// log. A copy takes about as long as a query, however many accounts there are.
 func (s *Shard) Freeze(v ledger.Version) *Freezing {
 	q := &question[Frozen]{newReply[Frozen](s), v, func(st *state) Frozen {
 		return Frozen{v, st.accounts.overlay.freeze(), st.accounts.base.Freeze(), st.mints.freeze()}
@@ -80,15 +80,15 @@ func (f *Frozen) Mints(visit func(ledger.MintWrite) bool) {
 func (f *Frozen) Accounts(visit func(*ledger.Account) bool) {
 	var a ledger.Account
 	over := f.over.inOrder(0, f.version)
-	next, held := over.next()
+	next, more := over.next()
 	visitNext := func() (goOn bool) {
 		value := f.over.account(next.at, &a)
-		next, held = over.next()
+		next, more = over.next()
 		return value == nil || visit(value)
 	}
 	for key, r := range f.base.Ascend {
-		order := -1 // of the last value of the overlay to the key
-		for held && order < 0 {
+		order := -1 // of the overlay's last key to the base's
+		for more && order < 0 {
 			if order = next.key.Compare(key); order <= 0 && !visitNext() {
 				return
 			}
@@ -100,6 +100,6 @@ func (f *Frozen) Accounts(visit func(*ledger.Account) bool) {
 			return
 		}
 	}
-	for held && visitNext() {
+	for more && visitNext() {
 	}
 }

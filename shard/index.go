@@ -9,7 +9,7 @@ import (
 	"ledgerd/shard/packed"
 )
 
-// degree is of the B-trees of this package. 64 measured best
+// degree is the degree of this package's B-trees. 64 measured best
 // for both look-ups and memory on the reference machine.
 const degree = 64
 
@@ -67,10 +67,10 @@ func (x index) remove(g packed.Group, member ledger.Pubkey) {
 	}
 }
 
-// members returns the first keys that are listed under a group past a key, at most most.
-func (x index) members(g packed.Group, after ledger.Opt[ledger.Pubkey], most int) (keys []ledger.Pubkey) {
+// members returns the first keys that are listed under a group after a key, at most limit of them.
+func (x index) members(g packed.Group, after ledger.Opt[ledger.Pubkey], limit int) (keys []ledger.Pubkey) {
 	x.tree.Ascend(membership{Group: g, member: after.Value}, func(m membership) bool {
-		if m.Group != g || len(keys) == most {
+		if m.Group != g || len(keys) == limit {
 			return false
 		}
 		if !after.Known || m.member != after.Value {

@@ -6,15 +6,15 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// inOrder walks the values of several versions of the overlay in the order of their keys. The values of each version are in
-// that order, so the walk merges them and sorts nothing: to begin takes a moment, however many values there are. Values that
-// are added during the walk are not in it; none may be dropped.
+// inOrder walks the values of several versions of the overlay in the order of their keys. The values of one version are
+// sorted already, so the walk is a merge of the versions and takes no time to begin, however many values there are. The walk
+// omits values that are added during it. No value may be dropped during it.
 type inOrder struct {
 	overlay *versions
-	runs    *btree.BTreeG[sortedRun] // of the versions with values that are not walked
+	runs    *btree.BTreeG[sortedRun] // one for each version with values that the walk has not reached
 }
 
-// sortedRun is what is not yet walked of the values of a version.
+// sortedRun is the values of one version that the walk has not reached.
 type sortedRun struct {
 	prefix  uint64 // of the key of the next value; most comparisons need nothing else
 	key     *ledger.Pubkey

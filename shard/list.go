@@ -7,17 +7,17 @@ import (
 	"ledgerd/shard/packed"
 )
 
-// pageKeys bounds the keys that one query looks at. A long list is read by many queries at one
-// version, so it does not delay other queries and pins nothing.
+// pageKeys bounds the keys that one query examines. A caller reads a long list with many queries at one
+// version, so the list does not delay other queries and pins nothing.
 const pageKeys = 256
 
-// pageSpare is how many keys beyond its limit one query looks at, since some may have left the group.
+// pageSpare is how many keys beyond its limit one query examines, since some accounts may have left the group.
 const pageSpare = 16
 
 // Page is a part of a list in pubkey order.
 type Page struct {
 	Accounts []ledger.Account
-	// Next is the last key that was looked at. Unless Done, the next page starts after it.
+	// Next is the last key that the query examined. Unless Done, the next page starts after it.
 	Next ledger.Opt[ledger.Pubkey]
 	Done bool
 	// DataUnknown says that accounts were left out because their data is not known.
@@ -39,14 +39,14 @@ const (
 type Members struct {
 	Group ledger.Pubkey
 	By    packed.Kind
-	// Where selects those that are listed; nil: all.
+	// Where selects the accounts that are listed; nil selects all.
 	Where *ledger.DataFilter
 }
 
-// List appends the next members past the key at version v, at most limit of them, to accounts. It uses the
+// List appends the first members after a key at version v, at most limit of them, to to. It uses the
 // capacity of to; after an error the shard may still write there, so the caller must not reuse to.
-// It may return fewer accounts, even none, without being done.
+// It may return fewer accounts, even none, although Done is false.
 func (s *Shard) List(m Members, after ledger.Opt[ledger.Pubkey], limit int, v ledger.Version, deadline time.Time, to []ledger.Account) (Page, error) {
 	g := packed.Group{Kind: m.By, Key: m.Group}
-	return askAt(s, v, deadline, func(st *state) Page { return st.accounts.page(g, m.Where, after, limit, v, to) })
+	return queryAt(s, v, deadline, func(st *state) Page { return st.accounts.page(g, m.Where, after, limit, v, to) })
 }

@@ -107,7 +107,7 @@ func TestPanicBreaksTheShard(t *testing.T) {
 		"a look": func(s *Shard) error {
 			s.state.accounts = nil
 			s.mu.Unlock() // as if it ran
-			if _, _, answered := s.Look(key(1), 1); answered {
+			if _, _, answered := s.TryAccount(key(1), 1); answered {
 				t.Error("a look at a broken state was answered")
 			}
 			s.mu.Lock()
@@ -137,7 +137,7 @@ func TestQueriesAreServedBetweenSlices(t *testing.T) {
 		k := key(1)
 		look := func(when string, want bool) {
 			t.Helper()
-			if a, _, answered := s.Look(k, 1); answered != want || answered && a.Lamports != 5 {
+			if a, _, answered := s.TryAccount(k, 1); answered != want || answered && a.Lamports != 5 {
 				t.Errorf("%s: %v, %v, want answered to be %v", when, a, answered, want)
 			}
 			// Who would have to wait is too late.
@@ -193,7 +193,7 @@ func TestQueriesTakeNoMoreTimeThanTheWork(t *testing.T) {
 			var all sync.WaitGroup
 			for range waiting {
 				all.Go(func() {
-					_, err := askAt(s, 0, time.Now().Add(time.Hour), func(*state) (none struct{}) {
+					_, err := queryAt(s, 0, time.Now().Add(time.Hour), func(*state) (none struct{}) {
 						time.Sleep(list)
 						return none
 					})
@@ -263,7 +263,7 @@ func TestALookAllocatesNothing(t *testing.T) {
 		k := key(n + 1)
 		if got := testing.AllocsPerRun(20, func() {
 			for range 100 { // for who takes memory for several at once
-				s.Look(k, 2)
+				s.TryAccount(k, 2)
 			}
 		}); got != 0 {
 			t.Errorf("account %d: %v allocations for a hundred, want 0", n+1, got)

@@ -19,7 +19,7 @@ const newest = ledger.Version(math.MaxUint64)
 type mints struct {
 	tree   *btree.BTreeG[mintEntry]
 	recent []*mintFacts // of versions that are not folded, in their order
-	probe  mintFacts    // of facts; as a field it is not allocated for every look-up
+	probe  mintFacts    // the search key of facts; as a field it is not allocated for every look-up
 }
 
 // mintEntry is one value with the prefix of its key, so that most comparisons follow no pointer.
@@ -81,7 +81,7 @@ func (m *mints) put(v ledger.Version, key ledger.Pubkey, mint *ledger.Mint) {
 	m.recent = append(m.recent, f)
 }
 
-// putBase replaces the facts of a mint below all versions, nil for none. It must not be called while anybody reads.
+// putBase replaces the facts of a mint below all versions, nil for none. It must not be called during a read.
 func (m *mints) putBase(key ledger.Pubkey, mint *ledger.Mint) {
 	if f := m.facts(&key, newest); f != nil {
 		m.tree.Delete(f.entry())
@@ -113,7 +113,7 @@ func (m *mints) fold(v ledger.Version, budget int) (more bool) {
 		if base := m.facts(&f.pubkey, f.version-1); base != nil {
 			m.tree.Delete(base.entry())
 		}
-		// Its version may have written the key again, which replaced f in the tree.
+		// The same version may have written the key twice: the tree then has the second value in place of f.
 		if f.absent && m.facts(&f.pubkey, f.version) == f {
 			m.tree.Delete(f.entry())
 		}

@@ -92,7 +92,7 @@ func (n *node) counted() (c [2]int64) {
 // lookUntil is Account that looks until it is answered.
 func (s *Shard) lookUntil(key ledger.Pubkey, v ledger.Version, _ time.Time) (a ledger.Account, found bool, err error) {
 	for answered := false; !answered; {
-		a, found, answered = s.Look(key, v)
+		a, found, answered = s.TryAccount(key, v)
 	}
 	return a, found, nil
 }
@@ -127,9 +127,9 @@ func (n *node) compare(keys []int, v ledger.Version, page int, want *plain) {
 			st.readAccounts([]ledger.Pubkey{k, k}, v, few)
 			return few
 		}
-		few, err := askAt(s, v, soon(), read)
+		few, err := queryAt(s, v, soon(), read)
 		equal("accounts", i, few, []ledger.Account{whole, whole}, err)
-		for few = nil; !s.look(v, func(st *state) { few = read(st) }); {
+		for few = nil; !s.tryRead(v, func(st *state) { few = read(st) }); {
 		}
 		equal("accounts in place", i, few, []ledger.Account{whole, whole}, nil)
 		mints := make([]*ledger.Mint, 1)

@@ -12,16 +12,15 @@ import (
 // all keys, then the next step for all keys. The misses of different keys overlap, which makes a write
 // a tenth cheaper (BenchmarkApply).
 
-// prefetch is where the next writes of a block find their keys.
+// prefetch holds the locations of the keys that a block writes next.
 type prefetch struct {
 	found []location
 	keys  [sliceKeys]ledger.Pubkey // of found
 	room  [sliceKeys]location      // for found
-	read  uint64                   // the sum of what was read only to have it in the caches, so that the reads are not optimized away
+	read  uint64                   // the sum of what was prefetched, so that the reads are not optimized away
 }
 
-// find looks up the keys of the next writes of todo. They may be written in their order: writing one leaves the locations of the
-// other keys valid.
+// find looks up the keys of the next writes of todo. Writing one of these keys leaves the locations of the other keys valid.
 func (f *prefetch) find(t *accounts, writes []ledger.AccountWrite, todo []uint64) {
 	f.found = f.room[:min(len(todo), len(f.room))]
 	keys, read := f.keys[:len(f.found)], uint64(0) // read is in a register, so that no load waits for the one before
@@ -69,7 +68,7 @@ func (t *accounts) keyAt(l location) *ledger.Pubkey {
 	return nil
 }
 
-// loadToken reads the token holding of the account at l into the caches of the processor. What it returns means nothing.
+// loadToken reads the token holding of the account at l into the caches of the processor. Its result means nothing.
 func (t *accounts) loadToken(l location) uint64 {
 	if l.head == 0 {
 		return t.base.LoadHolding(l.base)

@@ -23,8 +23,8 @@ func (q *question[R]) step(s *state) (more bool) {
 	return false
 }
 
-// askAt enqueues a question and blocks until it is answered, the deadline passes or the shard stops.
-func askAt[R any](s *Shard, v ledger.Version, deadline time.Time, answer func(*state) R) (none R, err error) {
+// queryAt enqueues a question and blocks until it is answered, the deadline passes or the shard stops.
+func queryAt[R any](s *Shard, v ledger.Version, deadline time.Time, answer func(*state) R) (none R, err error) {
 	s.way.Question()
 	q := &question[R]{newReply[R](s), v, answer}
 	select {
@@ -47,27 +47,28 @@ func askAt[R any](s *Shard, v ledger.Version, deadline time.Time, answer func(*s
 // Account returns the account at version v without Token, Data and FieldProvenance, which Accounts and List return.
 // found is false if there is neither an account nor a tombstone. Errors match ledger.ErrUnavailable.
 func (s *Shard) Account(key ledger.Pubkey, v ledger.Version, deadline time.Time) (ledger.Account, bool, error) {
-	a, err := askAt(s, v, deadline, func(st *state) (a ledger.Opt[ledger.Account]) {
+	a, err := queryAt(s, v, deadline, func(st *state) (a ledger.Opt[ledger.Account]) {
 		a.Known = st.accounts.readShallow(&key, v, &a.Value)
 		return a
 	})
 	return a.Value, a.Known, err
 }
 
-// Look is Account on the caller's goroutine. answered is false where the caller must call Account instead: see look.
-func (s *Shard) Look(key ledger.Pubkey, v ledger.Version) (a ledger.Account, found, answered bool) {
-	answered = s.look(v, func(st *state) { found = st.accounts.readShallow(&key, v, &a) })
+// TryAccount is Account on the caller's goroutine. answered is false where the caller must call Account instead: see tryRead.
+func (s *Shard) TryAccount(key ledger.Pubkey, v ledger.Version) (a ledger.Account, found, answered bool) {
+	answered = s.tryRead(v, func(st *state) { found = st.accounts.readShallow(&key, v, &a) })
 	return a, found, answered
 }
 
-// look calls read on the caller's goroutine. It reports false where the shard's goroutine must be asked instead: the lock of the state
-// is taken, the version is folded, or read panicked. It then panics on the shard's goroutine, too, and so ends the shard.
+// tryRead calls read on the caller's goroutine. It reports false where the caller must enqueue a question instead: the lock of
+// the state is taken, the version is folded, or read panicked. After a panic, read will panic on the shard's goroutine too, and
+// so end the shard.
 //
 // The shard's goroutine is idle most of the time. Then callers read accounts themselves, many at once, because switching
-// to the goroutine and back costs more than the look-up: three microseconds of CPU in all. A look writes nothing of the state, so that looks share
-// the lock: with 32 callers on two processors, a look takes a third less CPU than where one in forty is sent to the goroutine. As long
-// as one looks, the goroutine waits, so a look is as short as the answer to a question.
-func (s *Shard) look(v ledger.Version, read func(*state)) (answered bool) {
+// to the goroutine and back costs more than the look-up: three microseconds of CPU in all. read must not write to the
+// state, so that callers can share the lock: with 32 callers on two processors, a read takes a third less CPU than where one in
+// forty is sent to the goroutine. The goroutine waits until read returns, so read must be as short as the answer to a question.
+func (s *Shard) tryRead(v ledger.Version, read func(*state)) (answered bool) {
 	s.way.Question()
 	if !s.mu.TryRLock() {
 		return false
@@ -83,15 +84,15 @@ func (s *Shard) look(v ledger.Version, read func(*state)) (answered bool) {
 	return true
 }
 
-// Accounts reads the accounts at version v of those keys that the shard owns into the same places of out, on the caller's goroutine where that may
-// look. One that is not stored has only its key. Their data is shared and never changes. There may be some hundred that it owns. After an error the shard may
-// still write to out.
+// Accounts sets out[i] to the account of keys[i] at version v, for each key that the shard owns; there may be some hundred of
+// these. An account that is not stored has only its Pubkey. Their data is shared and never changes. Accounts reads on the
+// caller's goroutine if it can, as TryAccount does. After an error the shard may still write to out.
 func (s *Shard) Accounts(keys []ledger.Pubkey, v ledger.Version, deadline time.Time, out []ledger.Account) error {
 	read := func(st *state) { st.readAccounts(keys, v, out) }
-	if s.look(v, read) {
+	if s.tryRead(v, read) {
 		return nil
 	}
-	return s.haveRead(v, deadline, read)
+	return s.readOnShard(v, deadline, read)
 }
 
 func (s *state) readAccounts(keys []ledger.Pubkey, v ledger.Version, out []ledger.Account) {
@@ -103,9 +104,9 @@ func (s *state) readAccounts(keys []ledger.Pubkey, v ledger.Version, out []ledge
 	}
 }
 
-// Mints is Accounts for the facts of mints, nil for unknown ones. It always asks the shard's goroutine.
+// Mints is Accounts for the facts of mints, nil for unknown ones. It always reads on the shard's goroutine.
 func (s *Shard) Mints(keys []ledger.Pubkey, v ledger.Version, deadline time.Time, out []*ledger.Mint) error {
-	return s.haveRead(v, deadline, func(st *state) {
+	return s.readOnShard(v, deadline, func(st *state) {
 		for i := range keys {
 			if st.owns(keys[i].Prefix()) {
 				out[i] = st.mints.at(&keys[i], v)
@@ -114,9 +115,9 @@ func (s *Shard) Mints(keys []ledger.Pubkey, v ledger.Version, deadline time.Time
 	})
 }
 
-// haveRead is askAt for what is read into memory of the caller's.
-func (s *Shard) haveRead(v ledger.Version, deadline time.Time, read func(*state)) error {
-	_, err := askAt(s, v, deadline, func(st *state) (none struct{}) {
+// readOnShard is queryAt for a read that stores its results in the caller's memory.
+func (s *Shard) readOnShard(v ledger.Version, deadline time.Time, read func(*state)) error {
+	_, err := queryAt(s, v, deadline, func(st *state) (none struct{}) {
 		read(st)
 		return none
 	})

@@ -18,7 +18,8 @@ type Content struct {
 }
 
 // Restore replaces the content of the shard by c; reads below c's version then fail. It must be
-// called before Run. Whoever reads c checks its order. After an error, which is one of c's, the shard is unchanged.
+// called before Run. Restore does not check the order of c. It returns only the errors of c's functions; after one the shard
+// is unchanged.
 func (s *Shard) Restore(c Content) error {
 	accounts, mints := newAccounts(s.state.accounts.base.ListedKinds()), newMints()
 	packing := accounts.base.Loader(c.Size)

@@ -15,7 +15,7 @@ type rollback struct {
 	first ledger.Version
 
 	todo  *inOrder        // the accounts that the undone versions wrote; nil before the first slice
-	mints []ledger.Pubkey // that they wrote and that are still to restore
+	mints []ledger.Pubkey // the mints that they wrote, without those already restored
 	bases []baseChange    // base state to merge in again
 }
 
@@ -48,8 +48,8 @@ func (j *rollback) begin(s *state) {
 	}
 }
 
-// restoreMint is restore for a mint whose account the undone versions may not have written. It makes no update, so its turn is after
-// all accounts.
+// restoreMint restores a mint unless the undone versions wrote its account, too: then restore has done so already. It makes no
+// update, so it comes after all accounts.
 func (j *rollback) restoreMint(w writer, key ledger.Pubkey) {
 	if at := w.accounts.at(&key, newest); at.head == 0 || w.accounts.overlay.cells.at(at.head).version < j.first {
 		j.restore(w, key)
@@ -60,7 +60,7 @@ func (j *rollback) restoreMint(w writer, key ledger.Pubkey) {
 func (j *rollback) restore(w writer, key ledger.Pubkey) {
 	account := w.accounts.unpackCopy(w.accounts.at(&key, j.first-1), new(ledger.Account))
 	at := w.accounts.at(&key, newest)
-	now := w.held(w.accounts.unpack(at, new(ledger.Account)))
+	now := w.atHorizon(w.accounts.unpack(at, new(ledger.Account)))
 	if reflect.DeepEqual(now, account) {
 		now = account // not written since first, or restored by an earlier rollback
 	}
@@ -70,21 +70,21 @@ func (j *rollback) restore(w writer, key ledger.Pubkey) {
 		if len(writes) == 0 {
 			continue
 		}
-		account = heldAt(b.at.Horizon, account)
-		held, p := account, ledger.BaseProvenance(b.base.Slot)
+		account = atHorizon(b.at.Horizon, account)
+		before, p := account, ledger.BaseProvenance(b.base.Slot)
 		for _, write := range writes {
 			if write.account == nil {
 				mint = ledger.MintAfter(account, mint, write.mint, false, p)
 				continue
 			}
-			if tellsMint(write.account) {
+			if setsMint(write.account) {
 				mint = mintAfter(account, mint, write.account, p)
 			}
 			account = ledger.Merge(account, write.account, p)
 		}
-		account = w.admitted(held, account)
+		account = w.admitted(before, account)
 	}
-	account = w.held(account)
+	account = w.atHorizon(account)
 	w.setMint(key, w.mints.at(&key, newest), mint)
 	if now == account && !w.droppedSince(at.head, j.first) {
 		return // only the mint was written

@@ -29,13 +29,13 @@ const (
 	// queryLane bounds the queries that wait for a shard. A query for accounts takes some microseconds and a page of a list
 	// some hundred, so a full lane is answered within the deadline of its last query. Further queries fail with errBusy.
 	queryLane = 4096
-	// queryTurn is how long queries are answered at a time while work may wait, and how long work then goes on without any at most.
+	// queryTurn bounds how long the shard answers queries at a time while work may wait, and how long it then works without answering any.
 	queryTurn = time.Millisecond
 	// workLane bounds the work that waits; the sequencer blocks while it is full. The sequencer sends at most
 	// three blocks before it collects the result of the first, and a fold may precede a block, so a longer
 	// lane would not be used.
 	workLane = 4
-	// longAnswer is how long a query takes at least after which the shard yields to other threads, too. A short list takes less.
+	// longAnswer is the least duration of a query after which the shard yields to other threads, too. A short list takes less.
 	longAnswer = 10 * time.Microsecond
 )
 
@@ -46,8 +46,8 @@ type Shard struct {
 	done    chan struct{}  // closed when Run returns
 	way     giveway.Worker // Run calls Pass, every query calls Question
 
-	// mu guards state. Run locks it for a slice of work and for answering queries; callers of Look
-	// share it for their look-ups. It is locked until Run starts and stays locked after Run returns.
+	// mu guards state. Run locks it for a slice of work and for answering queries; callers of TryAccount and
+	// Accounts share it. It is locked until Run starts and stays locked after Run returns.
 	mu    sync.RWMutex
 	state *state
 }
@@ -62,7 +62,7 @@ type message interface {
 type reply[R any] struct {
 	result  R
 	err     error
-	done    chan struct{}   // closed when the result is there
+	done    chan struct{}   // closed when result and err are set
 	stopped <-chan struct{} // closed when the shard has stopped
 }
 
@@ -123,7 +123,7 @@ func (s *Shard) Run(ctx context.Context) (err error) {
 	s.mu.Unlock()
 	for {
 		select {
-		case m := <-s.work: // first, as queries have their time between its slices
+		case m := <-s.work: // work comes first: queries are answered between its slices
 			s.do(m)
 			continue
 		default:
@@ -137,9 +137,9 @@ func (s *Shard) Run(ctx context.Context) (err error) {
 				s.answer(<-s.queries)
 			}
 			s.mu.Unlock()
-			// Other callers can enqueue their queries before the goroutine sleeps: then one wake-up, which
-			// costs more than a look-up, serves several queries. Other threads go first only after long work,
-			// because on a processor that other programs want they take a whole slice of time.
+			// Other goroutines run first, so that they can enqueue their queries before this one sleeps: then one
+			// wake-up, which costs more than a look-up, serves several queries. Other threads run first only after
+			// a long answer, because on a processor that other programs want they take a whole time slice.
 			if time.Since(began) < longAnswer {
 				runtime.Gosched()
 			} else {
@@ -154,11 +154,11 @@ func (s *Shard) Run(ctx context.Context) (err error) {
 	}
 }
 
-// do does work in slices. Between two slices it answers queries and yields, for no longer than half of what the slices took so far:
-// what that takes too long, a query or a yield, is made up for after the next slices. Whoever is answered needs the processor as well, so
-// with as many queries as there may be the work takes less than twice its time.
+// do does work in slices. Between two slices it answers queries and yields, in all for no longer than half of what the slices
+// took so far: if a query or a yield takes longer, the pauses after the next slices are shorter. The callers that get the answers
+// need the processor as well, so the work takes less than twice its time even with the most queries.
 func (s *Shard) do(m message) {
-	var spare time.Duration // by how much half of the slices took longer than what came between them
+	var spare time.Duration // half of the time of the slices, less the time of the pauses between them
 	for more := true; more; {
 		began := time.Now()
 		s.mu.Lock()
@@ -193,7 +193,7 @@ func (s *Shard) send(m message) {
 	}
 }
 
-// Point says of which record a message is: its version and its horizon (see [ledger.Record]).
+// Point is the version and the horizon of the record that a message belongs to (see [ledger.Record]).
 type Point struct {
 	Version ledger.Version
 	Horizon ledger.Slot
@@ -223,9 +223,8 @@ func (s *Shard) Rollback(at Point, first ledger.Version) *Task {
 	return &m.reply
 }
 
-// Fold moves all values up to version to into the base and drops tombstones of slots below a horizon: none of a record after that
-// version may be lower.
-// It returns when the work is queued.
+// Fold moves all values up to version to into the base and drops tombstones of slots below horizon. No record after that
+// version may have a lower horizon. Fold returns when the work is queued.
 func (s *Shard) Fold(to ledger.Version, horizon ledger.Slot) {
 	s.send(&fold{newReply[struct{}](s), Point{to, horizon}})
 }

@@ -46,7 +46,7 @@ type Counters struct {
 	TokenAccounts atomic.Int64
 	OverlayCells  atomic.Int64 // account values of versions not yet folded
 	OverlayBytes  atomic.Int64 // the memory of the overlay: values, token holdings, hash table, index
-	BaseBytes     atomic.Int64 // the memory of everything else that is held of accounts and mints
+	BaseBytes     atomic.Int64 // the memory of the base: all that the shard stores of accounts and mints outside the overlay
 	Retired       atomic.Int64 // records that only frozen copies may still read
 }
 
@@ -57,15 +57,15 @@ func newState(self, shards int) *state {
 	}
 }
 
-// reclaimed bounds the records that are reclaimed after a message.
-const reclaimed = 4096
+// maxReclaimed bounds the records that are reclaimed after an item of work.
+const maxReclaimed = 4096
 
-// tidy is called after each item of work.
+// tidy updates the counters and reclaims records. It is called after each item of work.
 func (s *state) tidy() {
 	s.counters.OverlayCells.Store(int64(s.accounts.overlay.Len()))
 	s.counters.OverlayBytes.Store(int64(s.accounts.overlay.sizeBytes() + s.accounts.index.sizeBytes() + s.mints.overlayBytes()))
 	s.counters.BaseBytes.Store(int64(s.accounts.base.SizeBytes() + s.mints.baseBytes()))
-	s.accounts.base.Reclaim(reclaimed)
+	s.accounts.base.Reclaim(maxReclaimed)
 	s.counters.Retired.Store(int64(s.accounts.base.Retired()))
 }
 
@@ -78,10 +78,10 @@ type writer struct {
 	direct bool
 }
 
-// held returns the account a as the writer's record sees it: nil for a tombstone below its horizon.
-func (w writer) held(a *ledger.Account) *ledger.Account { return heldAt(w.Horizon, a) }
+// atHorizon returns the account a as the writer's record sees it: nil for a tombstone below the record's horizon.
+func (w writer) atHorizon(a *ledger.Account) *ledger.Account { return atHorizon(w.Horizon, a) }
 
-func heldAt(horizon ledger.Slot, a *ledger.Account) *ledger.Account {
+func atHorizon(horizon ledger.Slot, a *ledger.Account) *ledger.Account {
 	if a != nil && a.ForgottenBelow(horizon) {
 		return nil
 	}

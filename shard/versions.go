@@ -11,8 +11,8 @@ import (
 
 // # The overlay of accounts
 //
-// The overlay is a queue of written values in the order of their versions, without pointers but to account data: at a
-// million writes a second some millions are not folded, and the garbage collector has nothing to scan.
+// The overlay is a queue of written values in the order of their versions. It has no pointers except those to account data,
+// so the garbage collector need not scan it: at a million writes a second, some millions of values are not folded.
 // A hash table has the position of the newest value of each key, and each value has the position of
 // the one before it, so a look-up reads a few cache lines. Folding takes values from the front. Values of one
 // version are in the order of their keys.
@@ -25,7 +25,7 @@ import (
 // frozen copies.
 type cell struct {
 	key, owner             ledger.Pubkey
-	term                   ledger.StateHash // of the account, 0 for not known: hashing it again would take longer
+	term                   ledger.StateHash // the account's part of the state hash, stored since hashing takes longer; 0: not known
 	lamports               ledger.Lamports
 	rentEpoch              uint64
 	provenance, since      ledger.Provenance
@@ -50,7 +50,8 @@ type versions struct {
 	heads            arena.HashTable    // positions of the newest values
 }
 
-// location is where a value of a key is: the newest, or that of a version. It is valid until the key is written or something is folded.
+// location is where a value of a key is: the newest one, or the one visible at a version. It is valid until the key is written
+// or a value is folded.
 type location struct {
 	hash uint32    // of the key
 	head position  // of the value in the overlay, 0 for none
@@ -60,7 +61,7 @@ type location struct {
 // Len returns how many values there are, of all versions.
 func (o *versions) Len() int { return o.cells.count }
 
-// sizeBytes returns how much memory the overlay takes. Each part of it is counted as it is allocated.
+// sizeBytes returns how much memory is allocated for the overlay.
 func (o *versions) sizeBytes() int {
 	return o.cells.sizeBytes() + o.tokens.sizeBytes() + o.fieldProvenances.sizeBytes() + o.data.sizeBytes() + o.dataBytes + o.heads.SizeBytes()
 }
@@ -131,7 +132,7 @@ func (o *versions) jump(older position, depth uint32) position {
 	return to
 }
 
-// drop removes the oldest value, which is c. pinned says that a frozen copy may read it.
+// drop removes the oldest value, which is c. pinned says whether a frozen copy may still read it.
 func (o *versions) drop(c *cell, pinned bool) {
 	if c.data != 0 {
 		data := o.data.at(c.data)

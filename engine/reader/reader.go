@@ -116,7 +116,7 @@ func (r *Reader) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, led
 	// A look needs no deadline, so no clock is read.
 	if v, err := r.view(q); err != nil {
 		return ledger.Account{}, v, err
-	} else if a, found, answered := r.ownerOf(&key).Look(key, v.Tip().Version); answered {
+	} else if a, found, answered := r.ownerOf(&key).TryAccount(key, v.Tip().Version); answered {
 		return a, v, r.absence(v, &a, found)
 	}
 	return answer(r, q, func(v ledger.View, deadline time.Time) (ledger.Account, error) {
