@@ -4,6 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -53,4 +59,28 @@ func TestToolsSayHowFarTheyAre(t *testing.T) {
 		stop()
 		ledgertest.Equal(t, said.String(), "reading: 25 %\n", "what is said")
 	})
+}
+
+// A node that hangs before its backup or amid it is given up, and nothing is left of that.
+func TestBackupGivesUpANodeThatHangs(t *testing.T) {
+	t.Parallel()
+	for _, sent := range []int{0, 100} {
+		node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if sent > 0 {
+				w.Header().Set("Content-Length", "1024")
+				_, _ = w.Write(make([]byte, sent)) // or the error tells
+				_ = http.NewResponseController(w).Flush()
+			}
+			<-r.Context().Done()
+		}))
+		defer node.Close()
+		dir := t.TempDir()
+		c := &backupCommand{URL: node.URL, Output: filepath.Join(dir, "b"), silence: 200 * time.Millisecond}
+		err := c.Run(t.Context(), &streams{io.Discard, io.Discard})
+		left, err2 := os.ReadDir(dir)
+		must(t, err2)
+		if err == nil || !strings.Contains(err.Error(), "nothing came for 200ms") || len(left) > 0 {
+			t.Errorf("after %d bytes: err = %v, and %v are left", sent, err, left)
+		}
+	}
 }
