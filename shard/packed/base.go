@@ -13,15 +13,16 @@ import (
 type Base struct {
 	store       recordStore
 	byKey       *tree        // all accounts, tombstones included
-	lists       [Kinds]*tree // that of programs is exact, the others have in one group those with the same hash
-	listedKinds Kind         // of groups that are listed: those below it
+	lists       [Kinds]*tree // the list of programs is exact; in the others, groups with the same hash are one
+	listedKinds Kind         // groups of the kinds below it are listed
 	closed      *btree.BTreeG[closed]
 	pins        pins
 	room        room // for Unpack
 	former      room // for Put and Drop
 }
 
-// New returns an empty base that lists groups of the kinds below one: Kinds for all, ByMint for all but those of mints.
+// New returns an empty base that lists the groups of the kinds below kinds: with Kinds all groups, with ByMint all but those
+// of mints.
 func New(kinds Kind) *Base {
 	b := &Base{listedKinds: kinds, closed: btree.NewBTreeGOptions(closed.before, btree.Options{NoLocks: true})}
 	b.byKey = newTree(&b.store.records)
@@ -37,8 +38,8 @@ func (b *Base) ListedKinds() Kind { return b.listedKinds }
 // Get returns the record of an account, 0 if there is none.
 func (b *Base) Get(key *ledger.Pubkey) arena.Ref { return b.byKey.get(key.Prefix(), key) }
 
-// Any returns the record of an account with the key or, if there is none, with its first 8 bytes; 0 if there is none. It reads no
-// record. Ascending keys make it faster.
+// Any returns the record of an account with the key or, if there is none, of an account with the same first 8 bytes; 0 if
+// there is none either. It reads no record. It is faster for ascending keys.
 func (b *Base) Any(key *ledger.Pubkey) arena.Ref { return b.byKey.any(key.Prefix()) }
 
 // Key returns the key of the account of a record.
@@ -47,8 +48,8 @@ func (b *Base) Key(r arena.Ref) *ledger.Pubkey { return &b.store.records.At(r).k
 // Unpack sets a to the account of a record. What a points at is valid until the next call.
 func (b *Base) Unpack(r arena.Ref, a *ledger.Account) { b.store.unpack(r, a, &b.room) }
 
-// UnpackCopy is Unpack of which the caller owns what a points at, but for its data, which is shared and never changes. Several goroutines may
-// call it at once.
+// UnpackCopy is Unpack for a caller that keeps the account: it owns what a points at, except for the data, which is shared and
+// never changes. Several goroutines may call it at once.
 func (b *Base) UnpackCopy(r arena.Ref, a *ledger.Account) {
 	var to *room
 	if b.store.records.At(r).meta&(flagToken|flagExtra) != 0 {
@@ -60,8 +61,8 @@ func (b *Base) UnpackCopy(r arena.Ref, a *ledger.Account) {
 // UnpackShallow sets a to the account of a record without Token, Data and FieldProvenance. Several goroutines may call it at once.
 func (b *Base) UnpackShallow(r arena.Ref, a *ledger.Account) { b.store.unpackShallow(r, a) }
 
-// Load reads a record, 0 for none, into the caches of the processor, and LoadHolding its holding. The caller must use the results,
-// which mean nothing: else the reads are optimized away.
+// Load reads a record, 0 for none, into the caches of the processor; LoadHolding reads its holding. The results mean nothing,
+// but the caller must use them: else the reads are optimized away.
 func (b *Base) Load(r arena.Ref) uint64 {
 	if r == 0 {
 		return 0
@@ -84,7 +85,8 @@ func (b *Base) Len() int { return b.byKey.listings.Len() }
 // TokenAccounts returns how many accounts are token accounts.
 func (b *Base) TokenAccounts() int { return b.lists[ByWallet].listings.Len() }
 
-// SizeBytes estimates how much memory the base takes. An entry of a list is counted with as much empty room as keys in random order leave.
+// SizeBytes estimates how much memory the base takes. It counts each entry of a list twice, because keys that come in random
+// order leave half of the nodes' arrays empty.
 func (b *Base) SizeBytes() int {
 	listed := b.byKey.listings.Len()
 	for _, list := range b.lists {

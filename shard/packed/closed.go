@@ -5,8 +5,8 @@ import (
 	"ledgerd/shard/arena"
 )
 
-// closed is an account that was closed. They are in a tree, the oldest slot first. A queue would not do: folding finds tombstones
-// only nearly in the order of their slots, and one of an old slot may be folded late.
+// closed notes that an account was closed. The notes are in a tree, the oldest slot first. A queue would not do: folding
+// meets tombstones only nearly in the order of their slots, and may fold one of an old slot late.
 type closed struct {
 	slot ledger.Slot // where it was closed
 	key  ledger.Pubkey
@@ -26,8 +26,8 @@ func (b *Base) noteClosed(a *ledger.Account) {
 	}
 }
 
-// NextClosed takes out what was noted first of an account that was closed below a horizon. It returns the record of the account, 0 if the
-// account was opened or closed again since. noted is false if nothing of below the horizon is noted.
+// NextClosed removes the note with the lowest slot if that is below a horizon. It returns the record of the account, 0 if the
+// account was opened or closed again since. noted is false if there is no note below the horizon.
 func (b *Base) NextClosed(horizon ledger.Slot) (r arena.Ref, noted bool) {
 	oldest, noted := b.closed.Min()
 	if !noted || oldest.slot >= horizon {
@@ -42,5 +42,5 @@ func (b *Base) NextClosed(horizon ledger.Slot) (r arena.Ref, noted bool) {
 	return r, true
 }
 
-// Closed returns how many times closed accounts are noted: in a base that was loaded, how many there are.
+// Closed returns how many notes there are: in a base that was just loaded, one for each closed account.
 func (b *Base) Closed() int { return b.closed.Len() }

@@ -6,13 +6,13 @@
 //
 //   - a record for every account, 56 bytes: key, lamports, provenance, flags
 //   - a holding for every token account, 48 bytes more: wallet, amount, mint
-//   - a datum for every account with known data, 16 bytes more: the data, which is shared with whoever else has it
+//   - a datum for every account with data, 16 bytes more: the data, which the account's writes and updates share
 //   - an extra for the fields that few accounts set, and a delegation for those that few holdings set
 //   - the keys of programs and mints, each stored once ([arena.Keys])
 //
 // Packing loses nothing: an account is unpacked as it was put. B-trees of tidwall/btree list the records: by
-// key, by program, by wallet, by delegate, which few token accounts have, and perhaps by mint. A reader gets a ledger.Account that is unpacked for it, so the answer does not change
-// when the record is overwritten.
+// key, by program, by wallet, by delegate, which few token accounts have, and, if [New] says so, by mint. A reader gets a
+// ledger.Account that is unpacked for it, so the answer does not change when the record is overwritten.
 //
 // # Ownership and reclamation
 //

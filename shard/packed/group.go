@@ -12,7 +12,7 @@ const (
 	ByProgram  Kind = iota // the accounts that a program is known to own
 	ByWallet               // the token accounts of a wallet
 	ByDelegate             // the token accounts that somebody else may spend from
-	ByMint                 // the token accounts of a mint, which not every base lists
+	ByMint                 // the token accounts of a mint; not every base lists them
 	Kinds
 )
 
@@ -47,7 +47,7 @@ type Group struct {
 	Key ledger.Pubkey
 }
 
-// numbers are the numbers under which a base lists an account, by the kind of group.
+// numbers are the numbers under which a base lists an account, one for each kind of group.
 type numbers [Kinds]ledger.Opt[uint64]
 
 // numbersOf returns the numbers of account a.
@@ -63,15 +63,15 @@ func (b *Base) numbersOf(a *ledger.Account) (n numbers) {
 // number returns the number under which a member of a group is listed, so that the members are in the order of their keys: 32 bits for
 // the group and then the first 4 bytes of the key.
 func (b *Base) number(g Group, member *ledger.Pubkey) uint64 {
-	group := arena.HashOf(&g.Key) // which a few wallets share
+	group := arena.HashOf(&g.Key) // a few wallets have the same hash
 	if g.Kind == ByProgram {
 		group = uint32(b.store.keys.Find(&g.Key)) // 0, under which nothing is listed, if no account has the program
 	}
 	return uint64(group)<<32 | member.Prefix()>>32
 }
 
-// Members returns the records of the first accounts of a group past a key, in key order, at most most of them. They include accounts of
-// other groups with the same hash.
+// Members returns the records of the first accounts of a group after a key, in key order, at most most of them. They include
+// accounts of other groups with the same hash.
 func (b *Base) Members(g Group, after ledger.Opt[ledger.Pubkey], most int) []arena.Ref {
 	refs := make([]arena.Ref, 0, most)
 	from := b.number(g, &after.Value)

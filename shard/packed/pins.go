@@ -8,33 +8,33 @@ import (
 
 // pin protects the records of one frozen copy from reuse.
 type pin struct {
-	number   uint64
+	epoch    uint64
 	released atomic.Bool
 }
 
 // pins are the epochs of reclamation: the frozen copies that may still be read, and the retired records. A record is
 // retired when its account has left it, and reclaimed when no copy can read it.
 type pins struct {
-	number  uint64    // of the newest copy
+	epoch   uint64    // of the newest copy; each copy begins one
 	active  []*pin    // oldest first
 	retired []retired // oldest first
 
-	// fresh has a bit for each record: it was made after the newest copy, so no copy reads it
-	// and it may be overwritten. Without it the memory of a copy would grow with every write and not
-	// only with every key written.
+	// fresh has a bit for each record that says whether it was made after the newest copy. No copy reads
+	// such a record, so it may be overwritten. Without fresh the memory that a copy pins would grow with
+	// every write and not only with every key written.
 	fresh []uint64
 }
 
-// retired is a record that its account has left, and the newest copy that may read it.
+// retired is a record that its account has left, and the epoch of the newest copy that may read it.
 type retired struct {
-	number uint64
-	ref    arena.Ref
+	epoch uint64
+	ref   arena.Ref
 }
 
 // add pins all present records.
 func (p *pins) add() *pin {
-	p.number++
-	n := &pin{number: p.number}
+	p.epoch++
+	n := &pin{epoch: p.epoch}
 	p.active = append(p.active, n)
 	clear(p.fresh)
 	return n
@@ -66,14 +66,14 @@ func (p *pins) shared(r arena.Ref) bool {
 }
 
 // retire queues a record for reclamation.
-func (p *pins) retire(r arena.Ref) { p.retired = append(p.retired, retired{p.number, r}) }
+func (p *pins) retire(r arena.Ref) { p.retired = append(p.retired, retired{p.epoch, r}) }
 
 // reclaim calls free for at most most retired records that no copy can read any more.
 func (p *pins) reclaim(most int, free func(arena.Ref)) {
 	pinned := p.pinned()
 	for ; most > 0 && len(p.retired) > 0; most-- {
 		// A copy may read what was retired after it was taken.
-		if pinned && p.retired[0].number >= p.active[0].number {
+		if pinned && p.retired[0].epoch >= p.active[0].epoch {
 			return
 		}
 		free(p.retired[0].ref)

@@ -13,7 +13,7 @@ type record struct {
 	lamports uint64    // of a tombstone: the provenance of its closing
 	meta     uint64    // provenance in the upper bits, flags in the lower
 	owner    arena.Ref // the number of the program's key
-	more     arena.Ref // the first that there is of the holding, the data and the extra
+	more     arena.Ref // the holding, else the data, else the extra; each refers to the next of these
 }
 
 // holding is the token facts of one account.
@@ -21,10 +21,10 @@ type holding struct {
 	wallet ledger.Pubkey
 	amount uint64
 	mint   arena.Ref // the number of its key
-	more   arena.Ref // the first that there is of the account's data and extra
+	more   arena.Ref // the account's data, else its extra
 }
 
-// datum is the data of one account. Of the packed parts it alone has a pointer, which is shared with the write that told the data.
+// datum is the data of one account. It alone of the packed parts has a pointer; the write that set the data has the same one.
 type datum struct {
 	data ledger.Data
 	more arena.Ref // the account's extra, if there is one
@@ -135,7 +135,8 @@ type room struct {
 	fieldProvenance ledger.FieldProvenance
 }
 
-// unpack sets a to the account of a record. What a points at is in to, but for its data; a record without a holding and an extra needs none.
+// unpack sets a to the account of a record. What a points at is in to, except for its data. to may be nil for a record that has
+// neither a holding nor an extra.
 func (s *recordStore) unpack(r arena.Ref, a *ledger.Account, to *room) {
 	s.unpackShallow(r, a)
 	p := s.records.At(r)

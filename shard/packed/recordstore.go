@@ -5,7 +5,7 @@ import (
 	"ledgerd/shard/arena"
 )
 
-// recordStore has the records and what they refer to. A frozen copy has a copy of it, of which it reads only values.
+// recordStore has the records and what they refer to. A frozen copy has a shallow copy of it.
 type recordStore struct {
 	records     arena.Pool[record]
 	holdings    arena.Pool[holding]
@@ -50,8 +50,8 @@ func (s *recordStore) write(r arena.Ref, a *ledger.Account) {
 	}
 }
 
-// sameGroups reports whether an account is in the groups, of the kinds below one, that its record is in. It compares what they follow from, since
-// nearly all writes leave that alone and a wallet takes long to hash.
+// sameGroups reports whether account a is in the same groups as its record r, of the kinds below kinds. It compares the fields
+// that determine the groups, since nearly all writes leave these alone and a wallet takes long to hash.
 func (s *recordStore) sameGroups(r arena.Ref, a *ledger.Account, kinds Kind) bool {
 	const listed = flagTombstone | uint64(ledger.FieldOwner) | flagToken
 	p := s.records.At(r)
@@ -88,7 +88,7 @@ func (s *recordStore) parts(p *record) (all parts) {
 	return all
 }
 
-// rename returns the number of a key for a record that had the number was, 0 if it is new.
+// rename returns the number of key k for a record that so far had the number was, 0 for none.
 func (s *recordStore) rename(was arena.Ref, k *ledger.Pubkey) arena.Ref {
 	if was == 0 {
 		return s.keys.Use(k)

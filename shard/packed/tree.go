@@ -29,7 +29,7 @@ type listing struct {
 	ref       arena.Ref // in a search 0, which sorts before all records of that number, or anyRef
 }
 
-// anyRef is in a search the reference of any record of that number. No pool has a record of it.
+// anyRef matches any record of a number in a search. No pool has a record with this reference.
 const anyRef = arena.Ref(math.MaxUint32)
 
 func listingOf(number uint64, r arena.Ref) listing {
@@ -60,7 +60,7 @@ func (t *tree) get(number uint64, key *ledger.Pubkey) arena.Ref {
 	return t.among(number, key)
 }
 
-// among is get for a number that other keys have, too.
+// among is get for a number that several keys have.
 func (t *tree) among(number uint64, key *ledger.Pubkey) (found arena.Ref) {
 	t.ascend(number, key, func(n uint64, r arena.Ref) bool {
 		if n == number && t.records.At(r).key == *key {

@@ -17,16 +17,17 @@ import (
 type Block struct {
 	Block *ledger.Block // without writes and transactions
 
-	records     []record
-	keys        arena.Chunks[arena.Key] // the store's keys when the block was packed
-	named       *named                  // nil without transactions
-	filter      bloom.Filter            // of the keys that are named
-	errs        []errAt                 // what transactions failed with, in their order
-	number      uint32                  // in the store; Store.mu guards it
-	packedBytes int                     // an estimate of the size of the unpacked transactions
+	records       []record
+	keys          arena.Chunks[arena.Key] // the store's keys when the block was packed
+	named         *named                  // nil without transactions
+	filter        bloom.Filter            // of the keys that are named
+	errs          []errAt                 // of the transactions whose error is known, by index
+	number        uint32                  // in the store; Store.mu guards it
+	unpackedBytes int                     // an estimate of the size of the unpacked transactions
 }
 
-// errAt is what the transaction with an index failed with. Few texts are in many transactions: each is stored once.
+// errAt is the error of the transaction with an index. Many transactions fail with the same few texts, so each text is stored
+// once.
 type errAt struct {
 	index uint32
 	text  unique.Handle[string]
@@ -47,7 +48,7 @@ const (
 	flagSuccess
 )
 
-// named are the numbers of the keys of a block's transactions. It outlives the block, to drop them.
+// named are the numbers of the keys of a block's transactions. It outlives the block, so that it can drop the keys.
 type named struct {
 	of   *keys
 	keys []arena.Ref
@@ -87,10 +88,10 @@ func (r *record) outcome() ledger.Opt[bool] {
 }
 
 // SizeBytes estimates the size of the block in memory as if its transactions were not packed.
-func (b *Block) SizeBytes() int { return b.Block.SizeBytes() + b.packedBytes }
+func (b *Block) SizeBytes() int { return b.Block.SizeBytes() + b.unpackedBytes }
 
-// heldBytes estimates the size of the block in memory, packed as it is, without what it shares with others.
-func (b *Block) heldBytes() int {
+// packedBytes estimates the size of the packed block in memory, without what it shares with others.
+func (b *Block) packedBytes() int {
 	bytes := b.Block.SizeBytes() + len(b.records)*int(unsafe.Sizeof(record{})) + len(b.filter)*int(unsafe.Sizeof(b.filter[0])) + len(b.errs)*int(unsafe.Sizeof(errAt{}))
 	if b.named != nil {
 		bytes += len(b.named.keys) * int(unsafe.Sizeof(b.named.keys[0]))
@@ -124,12 +125,13 @@ func (b *Block) Transactions(first, last int) []ledger.Transaction {
 
 // Wanted says which transactions are looked for.
 type Wanted struct {
-	// Key is a number that Store.Key returned after the block was packed: the transactions that name it; 0: those of any keys.
+	// Key selects the transactions that name a key: it is the number that Store.Key returned after the block was packed. 0
+	// selects all.
 	Key     arena.Ref
-	Success ledger.Opt[bool] // those with this outcome; unknown: of any, or of none that is known
+	Success ledger.Opt[bool] // selects those with this outcome; unknown selects all
 }
 
-// MayHave reports whether the block may have transactions that are wanted. Where it does not, it costs one read of memory.
+// MayHave reports whether the block may have transactions that are wanted. Finding that it has none costs one read of memory.
 func (b *Block) MayHave(w Wanted) bool { return w.Key == 0 || b.filter.Has(uint64(w.Key)) }
 
 // Has reports whether the transaction with an index is wanted.

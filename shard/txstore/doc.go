@@ -11,9 +11,9 @@
 // the ledger if its block is on the chain of that version, which the caller of [Store.Transaction] decides. Blocks of
 // several branches may have a transaction with the same signature.
 //
-// There is no index by key: it would have to follow each block that comes and goes. A [Block] has a filter of the
-// keys that it names, so whoever looks for the transactions of a key walks over the blocks of a chain, passes by
-// those that do not name it, and is right on every chain.
+// There is no index by key: it would have to follow each block that comes and goes. A [Block] has a Bloom filter of the
+// keys that it names, so a search for the transactions of a key walks over the blocks of a chain and skips those that do
+// not name it. This is right on every chain.
 //
 // # Lifetime and order
 //

@@ -65,7 +65,7 @@ func (s *Store) Pack(b *ledger.Block) *Block {
 	for i := range b.Transactions {
 		total += len(b.Transactions[i].Accounts)
 	}
-	p.packedBytes = size - header.SizeBytes()
+	p.unpackedBytes = size - header.SizeBytes()
 	p.records = make([]record, len(b.Transactions))
 	p.named = &named{of: s.keys, keys: make([]arena.Ref, 0, total)}
 	for i := range b.Transactions {
@@ -91,8 +91,8 @@ func (s *Store) Pack(b *ledger.Block) *Block {
 	return p
 }
 
-// Key returns the number of a key that a packed block names, 0 if none does. A block that is reachable keeps the numbers of its keys, so
-// the number means this key in all blocks that were packed before.
+// Key returns the number of a key that a packed block names, 0 if no block names it. A reachable block keeps the numbers of
+// its keys, so the number means this key in all blocks that were packed before.
 func (s *Store) Key(key *ledger.Pubkey) arena.Ref {
 	s.keys.mu.Lock()
 	defer s.keys.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *Store) Add(b *Block) {
 		s.blocks = append(s.blocks, nil)
 	}
 	s.blocks[b.number] = b
-	s.bytes += b.heldBytes()
+	s.bytes += b.packedBytes()
 	s.mu.Unlock()
 	s.eachLocked(b, func(index int, h uint64) {
 		b.records[index].next = s.records[h]
@@ -126,7 +126,7 @@ func (s *Store) Remove(blocks []*Block) {
 		s.eachLocked(b, func(index int, h uint64) { s.removeLocked(b, index, h) })
 		s.mu.Lock()
 		s.blocks[b.number] = nil
-		s.bytes -= b.heldBytes()
+		s.bytes -= b.packedBytes()
 		s.free = append(s.free, b.number)
 		s.mu.Unlock()
 	}
@@ -159,8 +159,8 @@ func (s *Store) removeLocked(b *Block, index int, h uint64) {
 	}
 }
 
-// Transaction returns the transaction with the signature in a block for which onChain is true, nil if there is none. Of
-// several it returns the one of the newest slot. onChain is called with the store locked.
+// Transaction returns the transaction with the signature in a block for which onChain is true, nil if there is none. If there
+// are several, it returns the one of the newest slot. onChain is called with the store locked.
 func (s *Store) Transaction(sig *ledger.Signature, onChain func(*Block) bool) *ledger.Transaction {
 	var found *Block
 	var index int
