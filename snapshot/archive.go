@@ -23,40 +23,41 @@ import (
 // Archive is a directory with finalized blocks that memory need not hold any more, in files that are called runs:
 // run-<first slot>-<last slot>-<hash>.blocks. They stay answerable by slot, by signature and by the keys that they name.
 //
-// A run never changes. It is written under a temporary name, synced and read back before it counts. Eight runs of like size become
-// one, so that there are some tens of them however long the history is. Where more bytes are held than the bound, or the disk runs
-// short, the oldest run goes first.
+// A run never changes. It is written under a temporary name, synced and read back before it is used. Eight runs of similar size
+// are merged into one, so that there are some tens of runs however long the history is. When the runs take more bytes than the
+// bound, or the disk runs short, the oldest run is removed first.
 //
-// A run says of which ledger it is. One of another ledger is not used, and stays.
+// A run names the ledger that it is of. A run of another ledger is not used, and not removed.
 //
-// A damaged run, or one that the disk cannot read, costs its own blocks: it is told by [Archive.Stats] and logged, and stays until it is the
-// oldest. So does a joined one that is found damaged while some of its parts are still there: they are used once it is moved away. No damage
-// is an error of [OpenArchive]; a shortage is, of which the next start may see nothing.
+// If a run is damaged, or the disk cannot read it, only its own blocks are lost: [Archive.Stats] reports it, it is logged, and it
+// stays until it is the oldest. The same holds for a merged run that is found damaged while some of its parts still exist: they
+// are used once it is moved away. Damage is no error of [OpenArchive]; a shortage is, since the next start may find it gone.
 //
-// Of files of the same slots one is a run; a copy of another node's history brings such files. The bound counts them all. Those that are not used
-// go before any run does, but for those of a damaged one, with which they go.
+// Of several files of the same slots one is the run; a copy of another node's history brings such files. The bound counts them
+// all. The unused ones are removed before any run, except those of a damaged run, which are removed with it.
 //
-// One goroutine calls Add, PassOver and Shrink; any may call the other methods. One question is answered at a time, on a thread of low priority; the others
-// wait until their deadline, and clients have turns. Who asks for one block or transaction waits for no list.
+// One goroutine calls Add, PassOver and Shrink; any goroutine may call the other methods. The archive answers one question of a
+// kind at a time, on a thread of low priority; the others wait until their deadline, and clients take turns. A question for one
+// block or transaction does not wait for a list.
 type Archive struct {
 	fs    vfs.FS
 	dir   string
 	limit int64 // bytes of all runs and unused files
 	log   *slog.Logger
 
-	ledgers func() []string // what the ledger is known by, "" by nothing yet
+	ledgers func() []string // the names of the ledger, see OpenArchive
 
 	runs   atomic.Pointer[[]*run]       // by slot; no two overlap
 	unused atomic.Pointer[[]unusedFile] // by slot
 
-	one, lists lane // of questions for one block or transaction, and of those that walk over many
+	one, lists lane // of questions for one block or transaction, and of questions that walk over many blocks
 
-	unpackers sync.Pool // for the next question: making one takes more memory, and as much time, as all else that it does with a run
+	unpackers sync.Pool // making one takes more memory, and as much time, as all else that a question does with a run
 }
 
 const (
 	mergedRuns   = 8   // so many runs become one
-	mostWaiting  = 256 // so many questions of a kind wait: who is refused asks again at once, and that costs more than waiting
+	mostWaiting  = 256 // so many questions of a kind wait: a client that is refused retries at once, which costs more than waiting
 	largestShare = 8   // a run is at most one part in so many of the bound, since runs are dropped whole
 )
 
@@ -75,8 +76,8 @@ type ArchiveStats struct {
 	Damaged     []string // names of the runs that are damaged
 }
 
-// OpenArchive opens the archive in a directory, which it makes if need be. It removes what a crash left unfinished, so no other process may
-// be writing there. Ledgers returns the names of the ledger, none while it has no block: then no run can be of it.
+// OpenArchive opens the archive in a directory, which it makes if need be. It removes what a crash left unfinished, so no other
+// process may be writing there. ledgers returns the names of the ledger, none while the ledger has no block: then no run is of it.
 func OpenArchive(disk vfs.FS, dir string, limit int64, ledgers func() []string, log *slog.Logger) (*Archive, error) {
 	a := &Archive{fs: disk, dir: dir, limit: limit, log: cmp.Or(log, slog.Default()), ledgers: ledgers}
 	a.one.log, a.lists.log = a.log, a.log
@@ -159,8 +160,9 @@ func (a *Archive) lose(r *run, err error) {
 	}
 }
 
-// PassOver forgets the damaged runs that end above a slot, the newest final one of the ledger: only their names tell slots, none that this ledger
-// wrote ends there, and nothing could be added before it is past them. The files stay.
+// PassOver forgets the damaged runs that end above newest, the newest finalized slot of the ledger. Of a damaged run only the
+// name says its slots, and this ledger wrote no run that ends above newest; Add would take no block up to the slots that these
+// names claim. The files stay.
 func (a *Archive) PassOver(newest ledger.Slot) {
 	runs, unused := *a.runs.Load(), *a.unused.Load()
 	n := len(runs)
@@ -194,7 +196,8 @@ func (a *Archive) First() ledger.Slot {
 	return runs[0].First
 }
 
-// From returns the slot from which on all blocks below another slot are held; that slot where there is no such block.
+// From returns the lowest slot from which on the archive has all blocks below another slot; it returns that other slot if it has
+// none of them.
 func (a *Archive) From(below ledger.Slot) ledger.Slot {
 	if a == nil {
 		return below
@@ -240,8 +243,8 @@ func (a *Archive) Stats() (s ArchiveStats) {
 	return s
 }
 
-// Add writes blocks, which are above all that are held and oldest first, and returns once they would survive a crash. Then it joins runs, as far
-// as that takes no more bytes meanwhile than room, and drops those that are too many. After an error nothing that was held is lost.
+// Add writes blocks, oldest first, which are above all blocks of the archive. Once they would survive a crash, it merges runs, as
+// far as a merge needs at most room bytes of disk, and drops the runs that exceed the bound. An error loses no block that was held.
 func (a *Archive) Add(ctx context.Context, blocks []HeldBlock, room int64, pace Pace) error {
 	m := runOf(blocks)
 	if own := a.ledgers(); len(own) > 0 {
@@ -262,7 +265,7 @@ func (a *Archive) Add(ctx context.Context, blocks []HeldBlock, room int64, pace 
 	return nil
 }
 
-// keepWithin drops what is too much, but never the newest run.
+// keepWithin drops what exceeds the bound, but never the newest run.
 func (a *Archive) keepWithin() {
 	for s := a.Stats(); s.Bytes > a.limit; s = a.Stats() {
 		at := a.needless()
@@ -273,7 +276,7 @@ func (a *Archive) keepWithin() {
 	}
 }
 
-// Shrink drops what goes first and returns how many bytes that had, 0 where there is none.
+// Shrink drops the file that is to be removed next and returns its bytes, 0 if there is none.
 func (a *Archive) Shrink() int64 {
 	if len(*a.runs.Load()) == 0 {
 		return 0
@@ -290,7 +293,7 @@ func (a *Archive) needless() int {
 	})
 }
 
-// drop drops the unused file with an index, for -1 the oldest run and the unused files of its slots, and returns how many bytes that had.
+// drop drops the unused file with an index, or for -1 the oldest run with the unused files of its slots, and returns their bytes.
 func (a *Archive) drop(at int) (bytes int64) {
 	runs, unused := *a.runs.Load(), slices.Clone(*a.unused.Load())
 	var dropped []unusedFile
@@ -313,8 +316,8 @@ func (a *Archive) drop(at int) (bytes int64) {
 	return bytes
 }
 
-// alike returns the index of the first of the newest runs that are to become one, -1 where none are: they follow each other, and none of
-// them is larger than all others of them, so each block is written a number of times that grows with the logarithm of the history.
+// alike returns the index of the first of the newest runs that are to be merged, -1 for none. They follow each other, and none of
+// them is larger than all the others together, so the number of times a block is written grows with the logarithm of the history.
 func (a *Archive) alike(room int64) int {
 	runs := *a.runs.Load()
 	for at := len(runs) - mergedRuns; at >= 0; at-- {
@@ -394,7 +397,7 @@ func (a *Archive) merge(ctx context.Context, pace Pace, at int) error {
 	return nil
 }
 
-// read calls do when it is a question's turn in a lane. It calls do again where a run was joined or dropped meanwhile.
+// read enqueues a question in a lane, which calls do. It calls do again if a run was merged or dropped meanwhile.
 func (a *Archive) read(l *lane, by Asker, do func(runs []*run) error) error {
 	return l.ask(by, func() error {
 		for {

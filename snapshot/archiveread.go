@@ -12,22 +12,22 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// ErrLost says that what was asked for lies in a file that cannot be read, or is damaged.
+// ErrLost says that the requested block or transaction is in a file that cannot be read or is damaged.
 var ErrLost = errors.New("a file of history cannot be read, or is damaged")
 
 // runReader reads the blocks of a run.
 type runReader struct {
 	*chunkReader
 	run *run
-	cut *chunk // of which the unpacker has the blocks, as long as it is held
+	cut *chunk // the chunk whose blocks the unpacker has, while the reader has its bytes
 }
 
-// keptBytes bounds the buffers of an unpacker that is kept for the next question: those of a usual block fit. At most two are used at once, one in each
-// lane; the pool may hold some more until memory is collected.
+// keptBytes bounds the buffers of an unpacker that is kept for the next question: those of a usual block fit. At most two are used
+// at once, one in each lane; the pool may hold some more until the next garbage collection.
 const keptBytes = 8 << 20
 
-// opened calls use with a reader of a run, and notes damage that it finds. Its error matches fs.ErrNotExist if the run was joined or dropped
-// meanwhile.
+// opened calls use with a reader of a run, and notes damage that it finds. Its error matches fs.ErrNotExist if the run was merged
+// or dropped meanwhile.
 func (a *Archive) opened(r *run, use func(*runReader) error) error {
 	if r.lost.Load() {
 		return ErrLost
@@ -50,11 +50,11 @@ func (a *Archive) opened(r *run, use func(*runReader) error) error {
 	return a.failed(r, use(&runReader{chunkReader: reader, run: r}))
 }
 
-// failed returns ErrLost in place of an error of reading a run that would come again: the run is damaged, or the disk cannot read a sector of
-// it. It notes that. A shortage passes.
+// failed returns the error of a query for an error of reading a run. If the error is permanent, because the run is damaged or the
+// disk cannot read a sector of it, it notes the run as lost and returns ErrLost.
 func (a *Archive) failed(r *run, err error) error {
 	switch {
-	case comesAgain(err):
+	case isPermanent(err):
 		a.lose(r, err)
 		return ErrLost
 	case vfs.IsShortage(err):
@@ -87,8 +87,8 @@ func (r *runReader) block(slot ledger.Slot) (h HeldBlock, err error) {
 	return h, nil
 }
 
-// Block returns the first block held at or above a slot, one without a Block where there is none. Its error is ErrLost where that block may be
-// in a damaged run, or matches ledger.ErrUnavailable, or is the disk's.
+// Block returns the first block of the archive at or above a slot; HeldBlock.Block is nil if there is none. Its error is ErrLost
+// if that block may be in a damaged run, or matches ledger.ErrUnavailable, or is the disk's.
 func (a *Archive) Block(slot ledger.Slot, by Asker) (HeldBlock, error) {
 	var found HeldBlock
 	err := a.read(&a.one, by, func(runs []*run) error {
@@ -107,7 +107,7 @@ func (a *Archive) Block(slot ledger.Slot, by Asker) (HeldBlock, error) {
 	return found, nil
 }
 
-// Transaction returns the newest transaction below a slot with a signature, nil where none is held. Damaged runs are passed over.
+// Transaction returns the newest transaction below a slot with a signature, nil if there is none. It skips damaged runs.
 func (a *Archive) Transaction(sig *ledger.Signature, below ledger.Slot, by Asker) (*ledger.Transaction, error) {
 	var found *ledger.Transaction
 	err := a.read(&a.one, by, func(runs []*run) error {
@@ -158,16 +158,16 @@ func (r *runReader) transaction(sig *ledger.Signature, below ledger.Slot) (*ledg
 type Candidate struct {
 	Slot  ledger.Slot
 	Named bool // it may name the key that is looked for
-	Lines int  // cache lines of its filter, of which each has some 46 keys
+	Lines int  // cache lines of its filter; each holds some 46 keys
 	// Load returns the block. It is valid until the visit ends.
 	Load func() (*ledger.Block, error)
 }
 
-// Walk visits the blocks held from one slot to another, oldest first or newest first, until visit returns false or an error. Where a key is
-// given, the filters tell which of them may name it. Damaged runs are passed over. Errors match ledger.ErrUnavailable, or are visit's
-// or the disk's. After an error visit may still be running: nothing that it writes may be read.
+// Walk visits the blocks from slot first to slot last, oldest first or newest first, until visit returns false or an error. If a
+// key is given, Candidate.Named says whether a block may name it. It skips damaged runs. Errors match ledger.ErrUnavailable, or
+// are visit's or the disk's. After an error visit may still be running: the caller must not read what it writes.
 func (a *Archive) Walk(key ledger.Opt[ledger.Pubkey], first, last ledger.Slot, oldestFirst bool, by Asker, visit func(Candidate) (more bool, err error)) error {
-	var done ledger.Opt[ledger.Slot] // visited last: where runs were joined meanwhile, the walk goes on behind it
+	var done ledger.Opt[ledger.Slot] // visited last: if runs were merged meanwhile, the walk goes on after it
 	err := a.read(&a.lists, by, func(runs []*run) error {
 		for n := range runs {
 			r, from, to := runs[n], first, last

@@ -19,8 +19,8 @@ var (
 func accountKey(a *ledger.Account) ledger.Pubkey { return a.Pubkey }
 func mintKey(m ledger.MintWrite) ledger.Pubkey   { return m.Pubkey }
 
-// between makes a visitor of the items whose key has a prefix from first to last one of all items. It returns errStop
-// once visit returned false, and after last.
+// between returns a visitor of all items that calls visit for those whose key has a prefix from first to last. The visitor
+// returns errStop once visit returned false, and for the first item after last.
 func between[T any](first, last uint64, keyOf func(T) ledger.Pubkey, visit func(T) bool) func(T) error {
 	return func(item T) error {
 		key := keyOf(item)

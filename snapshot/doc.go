@@ -19,16 +19,16 @@
 //
 // A [Store] is the directory with all of them.
 //
-// A run is a file of an [Archive], which holds finalized blocks apart from all snapshots, with an index of their signatures and of the keys that they
-// name.
+// A run is a file of an [Archive], which holds finalized blocks apart from all snapshots, with an index of their signatures
+// and of the keys that they name.
 //
 // # Rules
 //
-// A compressed stream cannot vouch for itself: one that was cut between two
+// A compressed stream does not detect all damage to itself: a stream that was cut between two
 // frames decodes without an error, and the decoder reports a flipped bit only after it delivered the bytes before
 // it. So the checksum of a chunk is checked before the chunk is decoded, the
 // index holds the checksums, counts and keys of all chunks, and the footer holds the hash of
-// the index. No byte of a file is without a check. Damage is a [*DamagedError].
+// the index. Every byte of a file is checked. Damage is a [*DamagedError].
 //
 // A file is written under a temporary name, synced, read back and decoded completely. Only after
 // both files of a snapshot have passed are they renamed, the history file first, and the directory is synced
@@ -39,9 +39,10 @@
 // first: snapshots before the history files that only they need. Nothing newer than the oldest
 // one kept is ever removed, damaged or not.
 //
-// A history file that is damaged, or that the disk cannot read, costs its own blocks, since all snapshots share it: a start goes on
-// without them, and later snapshots and Prune treat the file like an intact one. The newest file of a snapshot must be whole, as it holds the
-// block that the snapshot is of: where it is not, an older snapshot counts, and the next one has its blocks again.
+// All snapshots share a history file. If it is damaged, or the disk cannot read it, only its own blocks are lost: a start goes
+// on without them, and later snapshots and Prune treat the file like an intact one. The newest history file of a snapshot must
+// be whole, since it holds the block that the snapshot is of: otherwise an older snapshot is used, and the next snapshot writes
+// the blocks again.
 //
 // # Lifetime
 //

@@ -29,8 +29,8 @@ const windowBytes = 1 << 20
 // writes.
 type HeldBlock struct {
 	Block *ledger.Block
-	// Whole, where it is set, returns the block with its transactions, which Block is then
-	// without: many are held at once, and only one is written.
+	// Whole, unless it is nil, returns the block with its transactions. Block then lacks them: many
+	// blocks are held at once, but only one is written at a time.
 	Whole    func() *ledger.Block
 	Previous ledger.Opt[ledger.Slot] // of the block before it on the chain, if there is one
 }

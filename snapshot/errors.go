@@ -11,8 +11,8 @@ import (
 // older one may be whole. Errors that name the place are of type *DamagedError and match it.
 var ErrDamaged = errors.New("damaged")
 
-// ErrState says that the accounts and mints that are in a snapshot, or were to be written to one, do not have the state hash
-// they should have: they were wrong before they were written, and every checksum is right.
+// ErrState says that the accounts and mints in a snapshot, or those to be written to one, have another state hash than
+// expected although every checksum is right: they were wrong before they were written.
 var ErrState = errors.New("another state hash")
 
 // DamagedError names the place where a file is damaged.

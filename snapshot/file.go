@@ -140,7 +140,7 @@ func (f *file) count(k kind) (n uint64) {
 	return n
 }
 
-// overBytes are what the decompressor wants after its output to copy in whole words.
+// overBytes is how much room the decompressor needs after its output, to copy in whole words.
 const overBytes = 16
 
 // chunkReader reads the chunks of a file. It belongs to one goroutine.
@@ -204,7 +204,7 @@ func (r *chunkReader) read(c *chunk) ([]byte, error) {
 	if len(raw) != int(c.raw) {
 		return nil, r.of.damaged(c, fmt.Sprintf("a chunk holds %d bytes, not %d", len(raw), c.raw))
 	}
-	r.raw, r.held = r.raw[:len(raw)], c // the room stays
+	r.raw, r.held = r.raw[:len(raw)], c // its capacity stays
 	return raw, nil
 }
 
@@ -214,7 +214,7 @@ func (f *file) hasMeta() bool {
 	return len(metas) == 1 && metas[0].count == 1
 }
 
-// readMeta has decode take in the meta of a file that has one, and returns its chunk.
+// readMeta calls decode with the meta of a file that has one, and returns its chunk.
 func (f *file) readMeta(decode func(raw []byte) error) (*chunk, error) {
 	meta := &f.of(metaChunk)[0]
 	r, err := f.open()

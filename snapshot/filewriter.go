@@ -86,8 +86,8 @@ func (w *fileWriter) finish() error {
 	return nil
 }
 
-// install gives the finished file its name and returns once the name would survive a crash. A name of
-// which that is not known must not count, so after an error install takes it away, unless it was there before.
+// install gives the finished file its name and returns once the name would survive a crash. After an error that is not
+// known, so install removes the name, unless it was there before.
 func (w *fileWriter) install() error {
 	names, err := w.fs.List(w.dir)
 	if err != nil {

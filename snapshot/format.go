@@ -50,7 +50,9 @@ import (
 // A snapshot has chunks of accounts and mints and ends in one of meta; a history file has
 // chunks of blocks only, at least one. A run has a filter for each block, and all signatures.
 const (
-	formatVersion = 4 // since 4 an account tells its data; since 3 the meta tells a horizon and what a start needs of the log before; since 2 an account says whether it is known to be a mint, and a mint has the provenance of each fact
+	// Since version 4 an account has its data. Since 3 the meta has a horizon and what a start needs of the log before. Since 2 an
+	// account says whether it is known to be a mint, and a mint has the provenance of each fact.
+	formatVersion = 4
 
 	snapshotMagic = "ledgerSN"
 	historyMagic  = "ledgerHI"

@@ -9,8 +9,8 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// historyLocked returns the history that a snapshot goes on from: that of the newest snapshot that opens and whose newest history file is whole.
-// What this process has not read back yet it reads now.
+// historyLocked returns the history that the next snapshot continues: that of the newest snapshot that opens and whose newest
+// history file is whole. It reads back the files that this process has not read back yet.
 func (s *Store) historyLocked(ctx context.Context, pace Pace) ([]HistoryRef, error) {
 	infos, err := s.List()
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// Asker says who asks an archive, and until when an answer is of use.
+// Asker is the client that a question to an archive comes from, and the time until which it waits for the answer.
 type Asker struct {
-	Client   netip.Addr // its turns are counted; zero is one client, too
+	Client   netip.Addr // clients take turns; all questions with the zero address count as one client's
 	Deadline time.Time
 }
 
@@ -27,19 +27,20 @@ var errLate = fmt.Errorf("history on disk is not read before the deadline: %w", 
 // errCrowded says that too many wait for a turn already.
 var errCrowded = fmt.Errorf("too many questions wait for history on disk: %w", ledger.ErrUnavailable)
 
-// lane is where questions of a kind wait. A goroutine, which is there while any waits, answers one after the other. Clients have turns: a client's second
-// question waits for the first ones of all others, as far as they came before its turn. Where too many wait, one of the client with the most gives way.
+// lane is the queue of the questions of one kind. While it is not empty, a goroutine answers one question after the other. Clients
+// take turns, round by round: a client's second question waits for the first questions of all others that come before it is
+// answered. When the queue is full, a question of the client with the most questions is refused.
 type lane struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
-	waiting []*question             // by round, and of a round in the order in which they came
-	present *question               // the one that is answered; nil: there is no goroutine
-	round   int                     // of the question that is answered, or was last
+	waiting []*question             // by round and, in a round, in order of arrival
+	present *question               // the one that is being answered; nil: there is no goroutine
+	round   int                     // of the present question, or of the last one
 	served  map[netip.Addr]struct{} // clients that had a turn in the round; only some of them where they are many
 }
 
-// question is a question that waits in a lane, or is answered. Nobody looks at one any more that was not answered before its deadline.
+// question is a question that waits in a lane or is being answered. After its deadline its caller no longer reads it.
 type question struct {
 	client   netip.Addr
 	round    int // above those of its client's questions before
@@ -49,12 +50,14 @@ type question struct {
 	panicked any // what the answer panicked with; nil: it did not
 }
 
-// lowPriority is the niceness of the threads that read history: others have nine tenths of a processor that both want. Requests for what is in
-// memory then take as long beside readers of history as without: half of them took 0.34 ms, and 1.0 ms with a thread like all others.
+// lowPriority is the niceness of the threads that read history: other threads get nine tenths of a processor that both want.
+// Requests for what is in memory are then as fast during reads of history as without them: the median was 0.34 ms, and 1.0 ms
+// with a thread of normal priority.
 const lowPriority = 10
 
-// ask has the goroutine of the lane call answer, and returns its error. It returns an error that matches ledger.ErrUnavailable at the deadline, or if
-// too many wait. Where the disk stands still answer runs on after that: what it writes must not be read after an error.
+// ask calls answer on the lane's goroutine and returns its error. It returns an error that matches ledger.ErrUnavailable at the
+// deadline, or if too many questions wait. If the disk stalls, answer goes on after that: the caller must not read what it writes
+// after an error.
 func (l *lane) ask(by Asker, answer func() error) error {
 	q := &question{client: by.Client, answer: answer, ended: make(chan struct{})}
 	if !l.enter(q) {
@@ -75,7 +78,7 @@ func (l *lane) ask(by Asker, answer func() error) error {
 	return q.err
 }
 
-// enter reports whether a question may wait.
+// enter enqueues a question. It returns false if the lane is full and no other question gives way.
 func (l *lane) enter(q *question) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,7 +109,7 @@ func (l *lane) enter(q *question) bool {
 	return true
 }
 
-// leave takes a question away from those that wait, if it is one. It reports false if the question has ended meanwhile.
+// leave removes a question from the queue if it still waits. It returns false if the question has ended meanwhile.
 func (l *lane) leave(q *question) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,7 +124,7 @@ func (l *lane) leave(q *question) bool {
 	return true
 }
 
-// nextLocked makes the question that waits first the present one, nil where none waits.
+// nextLocked makes the first question of the queue the present one; nil if the queue is empty.
 func (l *lane) nextLocked() {
 	l.present = nil
 	if len(l.waiting) > 0 {
@@ -147,7 +150,7 @@ func (l *lane) work() {
 	}
 }
 
-// run answers a question. Who asked has a panic of that, too, and it is logged here, where its stack tells where it came from.
+// run answers a question. If the answer panics, so does the caller of ask; the panic is logged here, where its stack is known.
 func (l *lane) run(q *question) {
 	defer close(q.ended)
 	defer func() {

@@ -16,13 +16,13 @@ func (s *Store) Lost() (names []string) {
 	return names
 }
 
-// comesAgain reports whether an error of reading a file would come again: the file is damaged, or the disk cannot read a sector of it.
-func comesAgain(err error) bool { return errors.Is(err, ErrDamaged) || errors.Is(err, syscall.EIO) }
+// isPermanent reports whether reading the file again would fail again: the file is damaged, or the disk cannot read a sector of it.
+func isPermanent(err error) bool { return errors.Is(err, ErrDamaged) || errors.Is(err, syscall.EIO) }
 
-// lose notes that a history file cannot be read or is damaged, and logs that once. It returns the error where that is neither, or of the
-// newest file of a snapshot, without which the snapshot is of no use.
+// lose notes that a history file cannot be read or is damaged, and logs that once. It returns err if err says neither, or if the
+// file is the newest of a snapshot, which cannot be used without it.
 func (s *Store) lose(ref HistoryRef, newest bool, err error) error {
-	if newest || !comesAgain(err) {
+	if newest || !isPermanent(err) {
 		return err
 	}
 	if _, known := s.lost.LoadOrStore(ref.Name, nil); !known {

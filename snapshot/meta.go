@@ -13,7 +13,7 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// Meta says of what a snapshot is the state.
+// Meta describes the state that a snapshot holds.
 type Meta struct {
 	Version   ledger.Version   `json:"version"` // of the record after which the state was taken
 	Slot      ledger.Slot      `json:"slot"`
@@ -33,8 +33,8 @@ type Meta struct {
 	Horizon  ledger.Slot `json:"horizon,omitempty"` // of the record; 0 where an older program wrote the snapshot
 
 	// What a start needs to know of the log before the record. A snapshot of an older program does not tell it.
-	Statuses []ledger.SlotStatus `json:"statuses,omitempty"` // of blocks above Slot, which the source may show again
-	Bases    []ledger.Hash       `json:"bases,omitempty"`    // digests of base states, likewise
+	Statuses []ledger.SlotStatus `json:"statuses,omitempty"` // of blocks above Slot; the source may show these blocks again
+	Bases    []ledger.Hash       `json:"bases,omitempty"`    // digests of base states that the source may show again
 	Points   []Point             `json:"points,omitempty"`   // oldest first
 
 	Taken time.Time `json:"taken"` // Write fills it in if it is zero
@@ -53,7 +53,7 @@ type Point struct {
 	Final ledger.Tip `json:"final"`
 }
 
-// HistoryRef names a history file and says what it must be.
+// HistoryRef names a history file and its expected content.
 type HistoryRef struct {
 	Name  string      `json:"name"`
 	Bytes int64       `json:"bytes"`

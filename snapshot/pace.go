@@ -16,8 +16,8 @@ type Pace struct {
 const (
 	// slice is how long a goroutine works at least before it rests: resting takes microseconds too.
 	slice = 200 * time.Microsecond
-	// longestWork is how much work counts between two rests. What takes longer waits for the disk, or the machine stood still: a disk that
-	// stalls for half a minute would else cost minutes, in which a snapshot pins memory.
+	// longestWork bounds the time between two rests that counts as work. A longer time was a wait for the disk, or the machine stood
+	// still: a disk that stalls for half a minute would else lead to rests of minutes, during which a snapshot pins memory.
 	longestWork = 100 * time.Millisecond
 )
 
@@ -29,8 +29,8 @@ type pacer struct {
 
 func newPacer(p Pace) *pacer { return &pacer{p, time.Now()} }
 
-// rest sleeps, if it is time for that, until the share of the time since the last rest that was spent
-// working is the agreed one. It returns the error of ctx as soon as that is over.
+// rest sleeps, if a rest is due, until the work since the last rest is the agreed share of the time. It returns the error of
+// ctx as soon as ctx ends.
 func (p *pacer) rest(ctx context.Context) error {
 	if p.pace.Share == nil {
 		return ctx.Err()

@@ -8,14 +8,13 @@ import (
 	"slices"
 )
 
-// Prune keeps the newest snapshots of which every byte was read back by this process and is as it was written, but for history files other
-// than the newest: keep of them. It removes the snapshots older than these, then the history files that nothing
-// needs, oldest first. A damaged file is removed when an intact one would be, no sooner.
+// Prune keeps the newest keep snapshots that are intact: this process has read back every byte of them, and every byte is as it
+// was written, except in history files other than the newest. Prune removes the snapshots older than these, then the history
+// files that no snapshot needs, oldest first. It removes a damaged file when it would remove an intact one, no sooner.
 //
-// It returns what the oldest one kept is of: the log is not needed any more up to that
-// record. It returns nil, and removes nothing, where there are fewer than keep; damaged ones
-// are logged. After a crash or an error any of what is to be removed may still be there, and the
-// next Prune goes on. What this process has not read yet it reads at the given pace.
+// It returns the meta of the oldest snapshot kept: the log up to its record is not needed any more. It returns nil, and
+// removes nothing, if fewer than keep snapshots are intact; it logs the damaged ones. After a crash or an error files that were
+// to be removed may still exist, and the next Prune removes them. Prune reads what this process has not read yet at the given pace.
 func (s *Store) Prune(ctx context.Context, keep int, pace Pace) (oldest *Meta, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +54,7 @@ func (s *Store) Prune(ctx context.Context, keep int, pace Pace) (oldest *Meta, e
 		if err := s.removeLocked(older); err != nil {
 			return nil, err
 		}
-		// A damaged one among the kept may be mended by hand: then it needs its history.
+		// A damaged snapshot among those kept may be repaired by hand: then it needs its history.
 		if whole {
 			err = s.removeHistoryLocked(needed)
 		}
@@ -110,7 +109,7 @@ func (s *Store) removeHistoryLocked(needed []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	// First the names taken away so far: no crash may bring back a snapshot without its history.
+	// Make the removals so far durable first: no crash may bring back a snapshot without its history.
 	if err := s.fs.SyncDir(s.dir); err != nil {
 		return fmt.Errorf("cannot sync the directory of snapshots: %w", err)
 	}

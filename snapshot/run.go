@@ -14,7 +14,7 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// run is a file of an [Archive]. It never changes; it is damaged from the moment on that a read finds it so.
+// run is a file of an [Archive]. It never changes, except that it counts as damaged once a read finds damage.
 type run struct {
 	*file
 	runMeta
@@ -27,14 +27,14 @@ type runMeta struct {
 	Last     ledger.Slot  `json:"last_slot"`
 	Previous *ledger.Slot `json:"previous_slot"` // of the block before the first; null where it is not known
 	Blocks   uint64       `json:"blocks"`
-	Gap      *ledger.Slot `json:"gap_slot,omitempty"` // of the newest block in front of which blocks of the chain are missing
-	Ledger   string       `json:"ledger,omitempty"`   // of the blocks; an older program did not tell
+	Gap      *ledger.Slot `json:"gap_slot,omitempty"` // of the newest block whose predecessors on the chain are missing
+	Ledger   string       `json:"ledger,omitempty"`   // of the blocks; "" if an older program wrote the run
 }
 
 // follows reports whether no block is missing between another run and r.
 func (r *run) follows(before *run) bool { return r.Previous != nil && *r.Previous == before.Last }
 
-// signatureEntry says that a block has a transaction with a signature that begins in eight given bytes.
+// signatureEntry says that a block has a transaction whose signature begins with eight given bytes.
 type signatureEntry struct {
 	prefix uint64 // big endian
 	slot   ledger.Slot
@@ -46,7 +46,7 @@ func (s signatureEntry) compare(t signatureEntry) int {
 	return cmp.Or(cmp.Compare(s.prefix, t.prefix), cmp.Compare(s.slot, t.slot))
 }
 
-// key is what a signature has in the index of a file: its prefix and slot, big endian, then zeros.
+// key returns the key of a signature in the index of a file: its prefix and slot, big endian, then zeros.
 func (s signatureEntry) key() (k ledger.Pubkey) {
 	binary.BigEndian.PutUint64(k[:], s.prefix)
 	binary.BigEndian.PutUint64(k[8:], uint64(s.slot))
@@ -139,7 +139,7 @@ func chunkFrom(chunks []chunk, key ledger.Pubkey) int {
 	return sort.Search(len(chunks), func(i int) bool { return chunks[i].last.Compare(&key) >= 0 })
 }
 
-// slots returns in which slots there may be a transaction with a signature, oldest first.
+// slots returns the slots in which there may be a transaction with a signature, oldest first.
 func (r *run) slots(reader *chunkReader, sig *ledger.Signature) (slots []ledger.Slot, err error) {
 	chunks, prefix := r.of(signatureChunk), prefixOf(sig)
 	for i := chunkFrom(chunks, signatureEntry{prefix: prefix}.key()); i < len(chunks) && chunks[i].first.Prefix() <= prefix; i++ {

@@ -7,7 +7,7 @@ import (
 	"ledgerd/engine/ledger/bloom"
 )
 
-// runBlocks writes what a run has of blocks.
+// runBlocks writes the chunks of a run: blocks, filters and signatures.
 func (e *encoder) runBlocks(blocks []HeldBlock) error {
 	var signatures []signatureEntry
 	filters := make([]filterEntry, 0, len(blocks))
@@ -45,8 +45,8 @@ func (e *encoder) runBlocks(blocks []HeldBlock) error {
 	return e.flush()
 }
 
-// joined writes what a run has of several others: their blocks and filters as they are stored, and their signatures in one order. A run that
-// is found damaged is noted.
+// joined writes the chunks of a run that is made of several others: their blocks and filters as they are stored, and their
+// signatures merged in order. It notes a run that it finds damaged.
 func (e *encoder) joined(a *Archive, runs []*run) error {
 	for _, k := range []kind{blockChunk, filterChunk} {
 		for _, r := range runs {

@@ -26,8 +26,9 @@ type Snapshot struct {
 // fs.ErrNotExist if the snapshot was pruned, are a *vfs.FormatError, or the disk's.
 func (s *Store) Open(i Info) (*Snapshot, error) { return s.open(i, false) }
 
-// Salvage is Open for a start, where damage of a history file other than the newest, or a sector of it that cannot be read, costs the
-// blocks of that file alone: see Blocks. The newest one must be whole, since it holds the block that the snapshot is of; an older snapshot and the log lead to its blocks.
+// Salvage is Open for a start: damage of a history file other than the newest, or a sector of it that cannot be read, loses only
+// the blocks of that file, see Blocks. The newest file must be whole, since it holds the block that the snapshot is of; its
+// blocks can be had from an older snapshot and the log.
 func (s *Store) Salvage(i Info) (*Snapshot, error) { return s.open(i, true) }
 
 func (s *Store) open(i Info, salvage bool) (*Snapshot, error) {
@@ -174,7 +175,7 @@ func (s *Snapshot) Blocks(visit func(HeldBlock) error, lost func(HistoryRef)) er
 // blocks is Blocks from a slot on.
 func (s *Snapshot) blocks(from ledger.Slot, visit func(HeldBlock) error, lost func(HistoryRef)) error {
 	var newest *ledger.Block
-	var previous ledger.Opt[ledger.Slot] // the slot of the block before, be it lost or not
+	var previous ledger.Opt[ledger.Slot] // the slot of the block before, which may be lost
 	for n, f := range s.history {
 		ref := s.meta.History[n]
 		if f != nil {
@@ -201,7 +202,8 @@ func (s *Snapshot) blocks(from ledger.Slot, visit func(HeldBlock) error, lost fu
 	return nil
 }
 
-// blocksFrom visits the blocks of a history file from a slot on, the first of which follows the block at another, and returns the newest.
+// blocksFrom visits the blocks of a history file from a slot on and returns the newest. The parent of the first block must be at
+// slot previous.
 func (f *file) blocksFrom(from ledger.Slot, previous ledger.Opt[ledger.Slot], visit func(HeldBlock) error) (newest *ledger.Block, err error) {
 	err = f.within(blockChunk, uint64(from), math.MaxUint64, func(r *chunkReader, c *chunk) error {
 		return r.blocks(c, func(b HeldBlock) error {
@@ -228,7 +230,7 @@ func (s *Snapshot) Verify(ctx context.Context, pace Pace) error {
 	return s.blocks(0, func(HeldBlock) error { return p.rest(ctx) }, nil) // those below the floor, too
 }
 
-// VerifyState is Verify without the history. If all bytes are what was written and only the counts or the state hash are others,
+// VerifyState is Verify without the history. If all bytes are as they were written and only the counts or the state hash differ,
 // the error matches ErrState too.
 func (s *Snapshot) VerifyState(ctx context.Context, pace Pace) error {
 	found, err := s.state.checkItems(ctx, pace)

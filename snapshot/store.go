@@ -28,8 +28,8 @@ type Store struct {
 	// verified are the files of which this process has read back every byte since it
 	// started. It is touched under mu alone.
 	verified map[string]FileHash
-	// lost are the names of the history files that this process could not read or found damaged and that a snapshot still names. A file
-	// stays one of them until no snapshot that is kept names it: so nothing of it is answered in one place and missing in another.
+	// lost are the names of the history files that this process could not read or found damaged. A name stays in it until no
+	// snapshot that is kept names the file, so that all answers agree about the blocks of the file.
 	lost sync.Map
 }
 

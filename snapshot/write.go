@@ -25,9 +25,9 @@ type Part struct {
 // Write writes a snapshot, and with it a history file of the blocks that no history file
 // holds yet. It returns once both are verified and would survive a crash.
 //
-// The blocks are all those of the chain from m.Floor up to m.Block, oldest first. Write passes over those that the
-// history has already, and any below m.Floor, and they may be left out; if
-// any of the others is missing, Write refuses the snapshot, since a restart from it would lose them.
+// The blocks are all those of the chain from m.Floor up to m.Block, oldest first. Write skips blocks that the
+// history has already and blocks below m.Floor, so the caller may omit these. If
+// any other block is missing, Write refuses the snapshot, since a restart from it would lose the block.
 //
 // If what the parts hold has another state hash than m, Write returns an error that matches ErrState. Base state alone has no
 // blocks: Write fills in its state hash, which it sums up from what the parts hold.
@@ -106,7 +106,7 @@ func (s *Store) writeLocked(ctx context.Context, m *Meta, parts []Part, blocks [
 	return written, nil
 }
 
-// fill finishes a file with what write gives to an encoder, reads all of it back, and returns what is in it.
+// fill has write write the chunks, finishes the file, reads all of it back, and returns what is in it.
 func (w *fileWriter) fill(ctx context.Context, pace Pace, write func(*encoder) error) (tally, error) {
 	if err := write(newEncoder(ctx, w, pace)); err != nil {
 		return tally{}, err
