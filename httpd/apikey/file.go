@@ -51,6 +51,15 @@ type File struct {
 // maxNameBytes is the longest name of a key or tier.
 const maxNameBytes = 64
 
+// inWords says in words what the decoder says with the names of the types here.
+var inWords = strings.NewReplacer(
+	"not found in type apikey.File", "is none of tiers, keys",
+	"not found in type apikey.Tier", "is none of requests_per_minute, requests_per_hour, sockets, exempt",
+	"not found in type apikey.Entry", "is none of name, tier, hash",
+	"into apikey.File", "into a file of tiers and keys", "into map[string]apikey.Tier", "into tiers by name", "into apikey.Tier", "into a tier",
+	"into []apikey.Entry", "into a list of keys", "into apikey.Entry", "into a key",
+)
+
 // Parse reads a file. Its errors name the key, or the line.
 func Parse(content []byte) (*File, error) {
 	var f *File
@@ -61,7 +70,7 @@ func Parse(content []byte) (*File, error) {
 		return nil, errors.New("it is empty: write the tiers first") // as an editor leaves it for a moment
 	case err != nil:
 		if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
-			return nil, errors.New(strings.Join(wrong.Errors, "; "))
+			return nil, errors.New(inWords.Replace(strings.Join(wrong.Errors, "; ")))
 		}
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
 	}
