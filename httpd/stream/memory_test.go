@@ -233,22 +233,6 @@ func TestWhoIsToFollowARingKeepsNoneOfIt(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// TestHeldBytesAreOfAllThatIsHeldForSockets publishes blocks with nobody there, and then to a socket, which has a ring.
-func TestHeldBytesAreOfAllThatIsHeldForSockets(t *testing.T) {
-	inMemory(t, nil, func(n *node) {
-		n.script.block(1)
-		before := n.hub.heldBytes()
-		n.script.block(2)
-		recent := n.hub.heldBytes()
-		n.dial("")
-		synctest.Wait()
-		ring := n.hub.heldBytes()
-		if before == 0 || recent <= before || ring < recent+blockBytes {
-			t.Errorf("%v bytes are held after a block, %v after two, %v of which a ring is a part", before, recent, ring)
-		}
-	})
-}
-
 // TestHeldBytesAreWhatIsAllocated compares them with the growth of the heap, where all levels keep the same blocks for resumes, and where they keep
 // others in part.
 func TestHeldBytesAreWhatIsAllocated(t *testing.T) {

@@ -77,36 +77,6 @@ func TestConflatedFramesFoldToTheState(t *testing.T) {
 	}
 }
 
-// What a digest notes of accounts that leave takes from the memory for sockets, as long as its reader keeps it waiting.
-func TestADigestTakesMemoryForAccountsThatLeave(t *testing.T) {
-	inMemory(t, func(c *Config) { c.OutboxBytes = 256 << 10 }, func(n *node) {
-		const many = 3000
-		n.script.block(1)
-		c := n.dial("?overflow=conflate&programs=" + programA.String())
-		for slot, owner := range []ledger.Pubkey{programA, ledger.SystemProgram, ledger.SystemProgram} {
-			var all []ledger.Account
-			for k := range many {
-				all = append(all, account(k+1, ledger.Lamports(slot+1), owner))
-			}
-			n.script.block(ledger.Slot(slot+2), all...)
-			synctest.Wait() // the digest of the first block is written before the others come, which have one of their own
-		}
-		before := n.hub.memory.Used()
-		for gaps := 0; gaps < 2; { // the first is of the block in which they come
-			if strings.HasPrefix(c.next(), `{"type":"gap"`) {
-				gaps++
-			}
-		}
-		synctest.Wait()
-		if more := n.hub.memory.Used() - before; more < many*leftBytes || more > 2*many*leftBytes {
-			t.Errorf("a digest that waits takes %d bytes more, want about %d for %d accounts that leave", more, many*leftBytes, many)
-		}
-		_ = c.conn.Close()
-		synctest.Wait()
-		ledgertest.Equal(t, n.hub.memory.Used(), 0, "bytes that are taken in the end")
-	})
-}
-
 func foldsToTheState(t *testing.T, query string, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 6))
 	inMemory(t, func(c *Config) { c.RingBytes, c.OutboxBytes = 512<<10, 1<<20 }, func(n *node) {
