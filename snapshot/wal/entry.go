@@ -44,7 +44,7 @@ func (e End) Oldest() ledger.Version {
 // Slot returns the chain's tip after the newest record.
 func (e End) Slot() ledger.Slot { return e.slot }
 
-// Torn says whether something follows the newest whole commit: a crash left it, or it is being written.
+// Torn reports whether bytes follow the newest whole commit: a crash left them, or a commit is being written.
 func (e End) Torn() bool { return e.torn > 0 }
 
 // String describes how the log ends.

@@ -18,7 +18,7 @@ var (
 	// ErrMissing says that the log does not hold the record that a replay was to begin with.
 	ErrMissing = errors.New("records missing from the log")
 	// ErrNoSpace says that the disk is full, that it took only a part of what was written, or that
-	// no further file may be opened. Nothing of the commit is in the log, and it may be tried again.
+	// no further file may be opened. Nothing of the commit is in the log, and the caller may retry it.
 	ErrNoSpace = errors.New("no space for the log")
 	// ErrFailed says that the log failed for good: it is unknown what is on disk, and the log is
 	// never written or synced again.
@@ -57,7 +57,7 @@ func replaceFile(c *Config, name string, fill func(vfs.File) error) (vfs.File, e
 	return f, outOfSpace(err)
 }
 
-// outOfSpace makes err, from anything but a sync, match ErrNoSpace if want of space or of files is why.
+// outOfSpace makes err, from anything but a sync, match ErrNoSpace if lack of space or of files is the cause.
 func outOfSpace(err error) error {
 	if !errors.Is(err, ErrNoSpace) && (vfs.IsFull(err) || vfs.IsOutOfFiles(err)) {
 		return fmt.Errorf("%w: %w", ErrNoSpace, err)

@@ -17,7 +17,7 @@ type Config struct {
 	FS     vfs.FS
 	Dir    string // made if need be, with those above it
 	Policy Policy // the zero value syncs every commit
-	// SegmentBytes is how large a segment gets; 0 means DefaultSegmentBytes. The room is taken ahead. A
+	// SegmentBytes is how large a segment gets; 0 means DefaultSegmentBytes. The space is preallocated. A
 	// commit that is larger gets a segment of its size.
 	SegmentBytes int64
 	OnSync       func(time.Duration)     // called with the duration of each sync of a segment; may be nil
@@ -34,7 +34,7 @@ const (
 	// keptBufferBytes bounds the buffer that is kept for the next commit. Catching up
 	// commits a few MiB at a time.
 	keptBufferBytes = 32 << 20
-	// saveEvery is how long after a commit newest learns at the latest what is durable, if no other replacement is under way.
+	// saveEvery bounds the time from a commit until newest is replaced, if no other replacement is under way.
 	saveEvery = time.Second
 )
 
@@ -58,14 +58,14 @@ type Log struct {
 	announcing chan struct{}          // holds one element while newest is replaced
 	saver      *time.Timer            // calls saveDurable
 	saving     atomic.Bool            // saver is set, or saveDurable runs
-	durableAt  atomic.Pointer[newest] // what newest should tell
+	durableAt  atomic.Pointer[newest] // the content that newest should have
 	pruning    sync.Mutex             // held while the files of the oldest segment are removed; taken before mu
 
 	mu       sync.Mutex  // guards what follows, and all writes to files but newest
 	first    *segment    // that the first commit begins; nil before Settle
 	file     vfs.File    // the newest segment; nil before the first commit
 	segments []segment   // oldest first; the last is the newest segment
-	room     int64       // taken ahead in the newest segment
+	room     int64       // preallocated in the newest segment
 	sealed   bool        // the newest segment is never written again, but cut, if a failed commit lies after its end
 	state    state       // after the newest commit
 	durable  state       // after the newest commit known durable
@@ -91,8 +91,8 @@ func (l *Log) usableLocked() error {
 // Commit appends the records of one commit, whose versions go on where the log ends. When it
 // returns nil they are durable, as far as the policy promises. The records are not kept.
 //
-// After ErrNoSpace nothing of the commit is in the log, and the same records, or
-// others of the same versions, may be tried again later; what was committed is safe. After
+// After ErrNoSpace nothing of the commit is in the log. The caller may retry the same records, or
+// others of the same versions, later; what was committed is safe. After
 // ErrFailed it is unknown whether the commit is on disk, and every later call fails in the same way.
 func (l *Log) Commit(records []*ledger.Record) error {
 	l.mu.Lock()
@@ -202,7 +202,7 @@ func (l *Log) fail(err error) error {
 	return l.Err()
 }
 
-// failUnlessFull returns want of space as it is: the log goes on. Any other error fails the log.
+// failUnlessFull returns nil and ErrNoSpace as they are: the log goes on. Any other error fails the log.
 func (l *Log) failUnlessFull(err error) error {
 	if err == nil || errors.Is(err, ErrNoSpace) {
 		return err
@@ -232,7 +232,7 @@ func (l *Log) syncLater() {
 	}
 }
 
-// Close syncs the log, gives back the room that was taken ahead, and names the end in the file
+// Close syncs the log, frees the space that was preallocated, and names the end in the file
 // newest, so that the last commit counts as known durable. After a failure it only closes
 // the file, and returns the failure. Closing a log without a commit, or closing again, changes no file.
 func (l *Log) Close() error {

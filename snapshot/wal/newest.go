@@ -69,15 +69,15 @@ func announce(c *Config, n newest) error {
 	return nil
 }
 
-// saveLater sets saver unless it is set: newest names what is durable then, or later if a replacement takes longer.
+// saveLater starts the timer saver unless it runs. When it fires, newest is replaced, or later if a replacement is under way.
 func (l *Log) saveLater() {
 	if !l.saving.Swap(true) {
 		l.saver.Reset(saveEvery)
 	}
 }
 
-// saveDurable has newest name the end of what is durable: a log that ends before it has lost records. The timer
-// saver calls it. It does not take mu, so no commit waits for it. Any failure but want of space ends the log.
+// saveDurable replaces newest, which then names the end of what is durable: a log that ends before that has lost records. The
+// timer saver calls it. It does not lock mu, so no commit waits for it. Any error but ErrNoSpace fails the log.
 func (l *Log) saveDurable() {
 	l.announcing <- struct{}{}
 	defer func() { <-l.announcing }()

@@ -17,15 +17,15 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// Open reads the log in c.Dir from the commit on that holds the record from, or from the oldest if from is 0. It calls
-// visit for every whole commit, in order, and returns the log, to be settled and written. A torn tail is noted in
+// Open reads the log in c.Dir, beginning with the commit that holds record from, or with the oldest commit if from is 0. It
+// calls visit for every whole commit, in order, and returns the log, to be settled and written. A torn tail is noted in
 // End and is no error. An empty or missing directory is an empty log. Of the segments before the one that holds from, Open
-// reads only the headers. It changes nothing, and until the log is closed nobody else may.
+// reads only the headers. Open changes nothing, and until the log is closed no other process may change it.
 //
-// Damage is a *CorruptError, a newer format a *vfs.FormatError. A record from that the log
-// does not reach, or does not reach back to, is ErrMissing. What visit returns, Open returns.
-// In every case visit may have been called for the commits before. Entries and their records belong to
-// the caller, who must not show them before Settle has returned: until then a power cut may take them away.
+// Damage is a *CorruptError, a newer format a *vfs.FormatError. If the log ends before record from, or begins
+// after it, the error is ErrMissing. An error of visit is returned as it is. Before any error visit may have been
+// called for some commits. Entries and their records belong to the caller, who must not publish them before
+// Settle has returned: until then a power cut may lose them.
 func Open(ctx context.Context, c Config, from ledger.Version, visit func([]Entry) error) (*Log, error) {
 	end, err := replay(ctx, &c, from, visit)
 	if err != nil {
@@ -49,7 +49,7 @@ func Create(c Config, next ledger.Version, tip ledger.Slot) (*Log, error) {
 	return l, nil
 }
 
-// newLog returns a log that was read up to its end and is not settled.
+// newLog returns a log that was read up to its end and is not yet settled.
 func newLog(c Config, end End) *Log {
 	c.Logger, c.SegmentBytes = cmp.Or(c.Logger, slog.Default()), cmp.Or(c.SegmentBytes, DefaultSegmentBytes)
 	l := &Log{c: c, found: end, failed: make(chan struct{}), announcing: make(chan struct{}, 1)}

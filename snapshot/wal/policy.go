@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// Policy says when a commit is synced: Always, Off, or so long after it at the latest. Then a crash of the machine may lose what came since.
+// Policy says when a commit is synced: Always, Off, or at most that duration after the commit. In the last case a crash of the
+// machine may lose the commits since the last sync.
 type Policy time.Duration
 
 const (
 	Always Policy = 0  // before Commit returns: nothing that was committed is ever lost
-	Off    Policy = -1 // when a segment is full and at Close: only the death of the process is covered
+	Off    Policy = -1 // when a segment is full and at Close: commits survive the death of the process, but no crash of the machine
 )
 
 // String returns the text that UnmarshalText reads.

@@ -10,10 +10,10 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// Prune removes the segments all of whose records are below a version, oldest first, with what was cut
-// off them and kept aside. The segment that holds the version stays, and so do those after it, and the newest in any case.
-// An error that does not match ErrFailed leaves the log as it was, with fewer segments. Some file
-// systems need space to remove a file: then it matches ErrNoSpace.
+// Prune removes the segments all of whose records are below a version, oldest first, with the .broken files of
+// their torn tails. The segment that holds the version stays, as do those after it and, in any case, the newest.
+// After an error that does not match ErrFailed the log goes on, perhaps with fewer segments. Some file
+// systems need space to remove a file: then the error matches ErrNoSpace.
 func (l *Log) Prune(below ledger.Version) error {
 	l.pruning.Lock()
 	defer l.pruning.Unlock()
@@ -30,7 +30,7 @@ func (l *Log) Prune(below ledger.Version) error {
 			}
 		}
 		if err := l.failUnlessFull(syncDir(l.c.FS, l.c.Dir)); err != nil {
-			return err // want of space: the next call removes again what may be gone
+			return err // lack of space: the next call tries to remove both files again
 		}
 		l.mu.Lock()
 		l.segments = append(l.segments[:0:0], l.segments[1:]...)
@@ -63,7 +63,7 @@ func Remove(disk vfs.FS, dir string) error {
 	if err != nil {
 		return fmt.Errorf("cannot list the log: %w", outOfSpace(err))
 	}
-	// First newest: a segment that it names must not be missing.
+	// newest goes first: a segment that it names must not be missing.
 	for _, segments := range []bool{false, true} {
 		for _, name := range names {
 			if _, segment := segmentIndex(name); segment != segments || !segment && name != newestName && !isTemporary(name) {

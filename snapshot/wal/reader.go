@@ -10,12 +10,13 @@ import (
 // readerBytes is how much a Reader reads at once. What it read after the commit at which visit ended a Read is read again.
 const readerBytes = 256 << 10
 
-// mostAttempts are how often a Reader reads without coming to another commit, and then it believes the error. A writer begins, cuts or prunes a segment far more rarely.
-const mostAttempts = 5
+// maxAttempts is how many attempts in a row may fail without reading a further commit before a Reader returns the error. A writer
+// begins, cuts or prunes a segment far more rarely.
+const maxAttempts = 5
 
-// Reader reads a log that another may be writing, and changes nothing. The writer may append, begin, cut and prune
-// segments meanwhile, so that parts read at different moments do not fit together: an error counts only if
-// several attempts end in one. One goroutine uses a Reader. It holds no file open between two calls.
+// Reader reads a log that another process may be writing, and changes nothing. The writer may append, begin, cut and prune
+// segments meanwhile, so that parts read at different moments do not fit together: a Reader returns an error only after
+// several attempts failed. One goroutine uses a Reader. It holds no file open between two calls.
 type Reader struct {
 	disk  vfs.FS
 	dir   string
@@ -23,14 +24,15 @@ type Reader struct {
 	known []segment // whose headers were read
 }
 
-// NewReader returns a reader of the log in dir from the commit on that holds the record from, or from the oldest if from is 0.
+// NewReader returns a reader of the log in dir that begins with the commit that holds record from, or with the oldest commit if
+// from is 0.
 func NewReader(disk vfs.FS, dir string, from ledger.Version) *Reader {
 	return &Reader{disk: disk, dir: dir, at: cursorAt(from)}
 }
 
 // Read calls visit for every whole commit, in order, that no earlier Read visited, and returns where
-// the log ends. It visits each commit once, also if visit ends the Read by an error, which Read returns. Errors and entries are
-// those of Open. Of the segments before the one where it begins, Read reads only the headers.
+// the log ends. It visits each commit once, even if visit ends a Read with an error, which Read returns. Errors and entries are
+// as in Open. Of the segments before the one where it begins, Read reads only the headers.
 func (r *Reader) Read(ctx context.Context, visit func([]Entry) error) (End, error) {
 	for attempt := 1; ; attempt++ {
 		var stop error
@@ -40,10 +42,10 @@ func (r *Reader) Read(ctx context.Context, visit func([]Entry) error) (End, erro
 			}
 			last := &commit[len(commit)-1]
 			r.at = cursor{last.Segment, last.frame.after(last.tip)}
-			stop, attempt = visit(commit), 1 // an error after this one is another
+			stop, attempt = visit(commit), 1 // attempts are counted anew after each commit
 			return stop
 		})
-		if err == nil || stop != nil || ctx.Err() != nil || attempt == mostAttempts {
+		if err == nil || stop != nil || ctx.Err() != nil || attempt == maxAttempts {
 			return end, err
 		}
 		r.at, r.known = cursorAt(r.at.next()), nil // what was read of the segment may have changed

@@ -26,7 +26,7 @@ func TestReadingBesideAWriter(t *testing.T) {
 		refused bool
 	}{
 		// What is said of the damage changes from look to look.
-		"damage of a log that grows": {disk: short, looks: mostAttempts, refused: true, look: func(disk *vfstest.Memory, n int) {
+		"damage of a log that grows": {disk: short, looks: maxAttempts, refused: true, look: func(disk *vfstest.Memory, n int) {
 			content.durable += 8
 			put(t, disk, newestFile, content.encode())
 		}},

@@ -9,10 +9,11 @@ import (
 )
 
 const (
-	// openBytes is how much Open reads at once: large enough that the disk reads ahead in full
-	// stride, small enough that a few of them are nothing.
+	// openBytes is how much Open reads at once: large enough for the full throughput of the disk's
+	// read-ahead, small enough that a few such buffers do not matter.
 	openBytes = 2 << 20
-	// queuedCommits bounds how far reading may be ahead of the caller, so that a short stall of one does not stop the other. Some take MiBs.
+	// queuedCommits bounds the commits that are read ahead of the caller, so that a short stall of one side does not stop the other.
+	// More would take memory: some commits have MiBs.
 	queuedCommits = 4
 )
 

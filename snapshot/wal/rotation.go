@@ -7,7 +7,7 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// makeRoomLocked sees to it that the newest segment has room for a commit of n bytes, taken ahead.
+// makeRoomLocked preallocates space for a commit of n bytes in the newest segment, after beginning another if this one is full.
 func (l *Log) makeRoomLocked(n int64) error {
 	end := l.newestLocked().size
 	if l.sealed {
@@ -18,7 +18,7 @@ func (l *Log) makeRoomLocked(n int64) error {
 		select {
 		case l.announcing <- struct{}{}:
 			return l.rotateLocked(n)
-		default: // newest is being replaced: the segment grows, so that the commit does not wait for that
+		default: // the file newest is being replaced: the segment grows, so that the commit does not wait for the replacement
 		}
 	}
 	if end+n <= l.room {
@@ -30,7 +30,7 @@ func (l *Log) makeRoomLocked(n int64) error {
 		if !errors.Is(err, ErrNoSpace) {
 			return l.fail(err)
 		}
-		// Give back the part that was taken. If that fails, it is only zeros that stay.
+		// Free the part that was preallocated. If that fails, only zeros stay.
 		_ = l.file.Truncate(end)
 		return err
 	}
@@ -39,9 +39,9 @@ func (l *Log) makeRoomLocked(n int64) error {
 }
 
 // rotateLocked ends the newest segment and begins the next, which gets room for a commit of n
-// bytes. Once begun, no record is added to the old one, whatever comes of it, though it may be cut
-// to its length again: the next one, which may be on disk already, says where the old one ends. The caller put an element
-// into announcing: else saveDurable might name the old segment after the next.
+// bytes. After this begins, no record is added to the old segment, even if it fails, because the header of the next
+// segment, which may be on disk already, says where the old one ends. A retry may only cut the old segment to its length
+// again. The caller has put an element into announcing: otherwise saveDurable might name the old segment in newest after the next one was named.
 func (l *Log) rotateLocked(n int64) error {
 	defer func() { <-l.announcing }()
 	if err := l.finishSegmentLocked(); err != nil {
@@ -65,7 +65,7 @@ func (s *state) header(index uint64) header {
 	return header{index: index, first: s.version + 1, position: s.position, slot: s.slot, chain: s.chain}
 }
 
-// beginLocked makes g, which f is, the newest segment.
+// beginLocked makes g, whose file is f, the newest segment.
 func (l *Log) beginLocked(f vfs.File, g segment, room int64) {
 	l.file, l.room, l.sealed = f, room, false
 	g.name, g.size = segmentName(l.c.Dir, g.index), headerBytes
@@ -75,7 +75,7 @@ func (l *Log) beginLocked(f vfs.File, g segment, room int64) {
 	l.durableAt.Store(&newest{index: g.index, durable: g.position})
 }
 
-// finishSegmentLocked gives back the room that the newest segment does not need, and syncs it.
+// finishSegmentLocked frees the space that the newest segment does not need, and syncs it.
 func (l *Log) finishSegmentLocked() error {
 	if end := l.newestLocked().size; l.room > end {
 		err := outOfSpace(l.file.Truncate(end))

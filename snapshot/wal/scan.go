@@ -41,21 +41,21 @@ func (f *frame) after(tip ledger.Slot) state {
 type scanner struct {
 	disk   vfs.FS
 	survey *survey
-	start  int    // of the segments of the survey, the first to be read
+	start  int    // index in survey.segments of the first to be read
 	at     cursor // records of commits before it are checked but not sent
 	out    func(commit []Entry) error
-	in     *bufio.Reader // of the segment
+	in     *bufio.Reader // of the segment that is being read
 
 	state   state
 	commit  []byte   // the frames of the commit that is being read
-	entries []Entry  // of these
-	whole   state    // before them
+	entries []Entry  // of these frames
+	whole   state    // before this commit
 	durable Position // highest position known durable by what was seen so far
 	end     End      // set by the scan of the last segment
 }
 
-// newScanner reads the headers of a log, but for those known from before. It reads so much at once, and takes no larger buffer than there is to
-// read. The caller sets out.
+// newScanner reads the headers of a log, except for known ones. The scanner reads readBytes at once; its buffer is not larger
+// than what is to be read. The caller sets out.
 func newScanner(disk vfs.FS, dir string, at cursor, known []segment, readBytes int) (*scanner, error) {
 	survey, err := surveyLog(disk, dir, known)
 	if err != nil {
@@ -69,7 +69,8 @@ func newScanner(disk vfs.FS, dir string, at cursor, known []segment, readBytes i
 	return &scanner{disk: disk, survey: survey, start: start, at: at, in: in}, err
 }
 
-// scan scans the segments, until out returns an error, which scan then returns. A record to begin with that the log does not reach is ErrMissing.
+// scan scans the segments, until out returns an error, which scan then returns. If the log ends before the record to begin with,
+// the error is ErrMissing.
 func (s *scanner) scan() error {
 	s.durable = s.survey.newest.durable
 	for i := s.start; i < len(s.survey.segments); i++ {
@@ -179,7 +180,7 @@ func (s *scanner) frame(g *segment, limit int64) (reason, err error) {
 	s.commit = slices.Grow(s.commit, f.size)[:before+f.size]
 	b := s.commit[before:]
 	if n, err := io.ReadFull(s.in, b); err == io.ErrUnexpectedEOF {
-		clear(b[n:]) // a segment that its writer ends while it is read loses the zeros that were preallocated
+		clear(b[n:]) // the writer may have ended the segment during the read, and so have cut off the preallocated zeros
 	} else if err != nil {
 		return nil, fmt.Errorf("cannot read %s at byte %d: %w", g.name, offset+int64(n), err)
 	}
@@ -207,7 +208,7 @@ func (s *scanner) frame(g *segment, limit int64) (reason, err error) {
 	return nil, s.commitRead(g)
 }
 
-// commitRead ends the commit that the entries make up. Unless it lies before those asked for, it is decoded and sent.
+// commitRead ends the commit that the entries make up. It decodes and sends the commit unless that comes before the cursor at.
 func (s *scanner) commitRead(g *segment) error {
 	entries, frames := s.entries, s.commit
 	s.commit, s.entries, s.whole = s.commit[:0], s.entries[:0], s.state

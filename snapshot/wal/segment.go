@@ -12,7 +12,7 @@ import (
 type segment struct {
 	header
 	name string // path
-	size int64  // of the file, room taken ahead included; in a Log only what was written
+	size int64  // of the file, preallocated space included; in a Log only what was written
 }
 
 // offset returns where in the segment a position is.
@@ -38,7 +38,7 @@ func readHeader(disk vfs.FS, name string) (header, int64, error) {
 	return h, size, err
 }
 
-// createSegment makes a segment, its header durable and its room taken, and names it in newest.
+// createSegment makes a segment, with its header durable and its space preallocated, and names it in newest.
 // It may replace a segment of the same index and the same header that holds no record. If
 // its error matches ErrNoSpace it may be called again.
 func createSegment(c *Config, h header, room int64) (vfs.File, error) {

@@ -17,8 +17,8 @@ type Part struct {
 	io.Closer
 }
 
-// Parts returns the files that hold the log up to its newest commit, without what is preallocated or not finished. Copies of them are
-// a log that ends there. The caller closes them; until then the log may be written and pruned. Before Settle there are none to be had.
+// Parts returns the files that hold the log up to its newest commit, without what is preallocated or not finished. Copies of them
+// are a log that ends there. The caller closes them; until then the log may be written and pruned. Before Settle it fails.
 func (l *Log) Parts() (parts []Part, err error) {
 	l.pruning.Lock()
 	defer l.pruning.Unlock()

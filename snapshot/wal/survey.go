@@ -11,14 +11,14 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// survey is what the headers tell about a log.
+// survey is what is known of a log from its headers.
 type survey struct {
 	segments []segment // oldest first, those before the first damaged header
 	newest   newest
 	damage   error // the first damaged or missing header, after all segments
 }
 
-// surveyLog reads all headers and holds them against each other and against newest. A header that is known does not change, but
+// surveyLog reads all headers and compares them with each other and with newest. A header that is known does not change, but
 // the last segment may grow.
 func surveyLog(disk vfs.FS, dir string, known []segment) (*survey, error) {
 	indexes, _, err := list(disk, dir)
@@ -48,14 +48,14 @@ func surveyLog(disk vfs.FS, dir string, known []segment) (*survey, error) {
 	if s.damage == nil {
 		s.damage = s.checkNewest(dir, newestErr)
 	}
-	// Only damage has a place among the records, and waits until those before it are read.
+	// Only damage has a place among the records: it is reported after the records before it are read.
 	if s.damage != nil && !errors.Is(s.damage, ErrCorrupt) {
 		return nil, s.damage
 	}
 	return s, nil
 }
 
-// add reads the header of the next segment and holds it against the one before.
+// add reads the header of the next segment and compares it with the one before.
 func (s *survey) add(disk vfs.FS, name string, index uint64) error {
 	h, size, err := readHeader(disk, name)
 	if errors.Is(err, ErrTorn) || errors.Is(err, ErrCorrupt) {
@@ -84,9 +84,9 @@ func (s *survey) add(disk vfs.FS, name string, index uint64) error {
 	return nil
 }
 
-// checkNewest finds out whether the newest segments were taken away; err is that of reading
-// the file. Without it there may be one segment, the first of all: the crash came before the
-// file was made. No record was ever written then, and the scan refuses one.
+// checkNewest returns an error if the newest segments are missing; err is the error of reading the
+// file newest. Without that file there may be only the first segment of all: the crash came before
+// the file was made. Then no record was ever written, and the scan refuses one.
 func (s *survey) checkNewest(dir string, err error) error {
 	n := len(s.segments)
 	switch {
@@ -102,7 +102,7 @@ func (s *survey) checkNewest(dir string, err error) error {
 	return nil
 }
 
-// startAt returns which segment holds the record from, or would.
+// startAt returns the index of the segment that holds, or would hold, record from.
 func (s *survey) startAt(from ledger.Version) (int, error) {
 	if len(s.segments) == 0 {
 		return 0, nil

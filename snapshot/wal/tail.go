@@ -48,7 +48,7 @@ func (s *scanner) classifyTail(f vfs.File, g *segment, reason error) error {
 }
 
 // durableAfter searches a segment for whole frames after the frame at off, which is not whole,
-// and returns the highest position known durable that one of them names.
+// and returns the highest position known durable that these frames name.
 func durableAfter(f vfs.File, g *segment, off int64) (durable Position, err error) {
 	b, err := io.ReadAll(io.NewSectionReader(f, off, g.size-off))
 	if err != nil {
