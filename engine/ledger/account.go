@@ -14,7 +14,7 @@ const (
 
 	// FieldsShown are the fields an account record shows and may have to name as unknown.
 	FieldsShown = FieldOwner | FieldExecutable | FieldRentEpoch
-	// FieldsAll are the fields that a source knows which shows whole accounts. Data is none of them, since it is held for few programs.
+	// FieldsAll are the fields that a source of whole accounts knows. FieldData is not among them, since data is held for few programs.
 	FieldsAll = FieldsShown | FieldToken | FieldMint
 )
 
@@ -27,8 +27,8 @@ type AccountWrite struct {
 	RentEpoch  uint64
 	Executable bool
 	Known      Fields // which of the other fields the write shows
-	// ReadOnly, of a block and without FieldData: the block only read the account, as far as its source shows. Where it is held with these
-	// lamports, nothing of it has changed.
+	// ReadOnly, in a block and without FieldData: as far as the source shows, the block only read the account. If the account is
+	// held with the same lamports, none of its fields changed.
 	ReadOnly bool
 
 	// Token, with FieldToken: the token facts, nil for "no token account".
@@ -40,22 +40,22 @@ type AccountWrite struct {
 	TokenOwnerUnknown bool
 	// Mint, with FieldMint: the mint facts, nil for "no mint".
 	Mint *Mint
-	// Data, with FieldData, which needs FieldOwner: the whole data. A write that tells the lamports and not the data makes the data
-	// unknown, as it may have changed, unless it is ReadOnly.
+	// Data, with FieldData, which needs FieldOwner: the whole data. A write that sets the lamports but not the data makes the data
+	// unknown, as the data may have changed, unless the write is ReadOnly.
 	Data Data
 }
 
-// OnlyRead reports whether the write is ReadOnly and does not tell the data itself.
+// OnlyRead reports whether the write is ReadOnly and does not have the data itself.
 func (w *AccountWrite) OnlyRead() bool { return w.ReadOnly && w.Known&FieldData == 0 }
 
-// MintWrite tells facts of a mint apart from a write of its account.
+// MintWrite sets facts of a mint apart from a write of its account.
 type MintWrite struct {
 	Pubkey Pubkey
 	Mint   Mint
 }
 
 // Provenance says where the value of a field comes from: twice the slot, plus one for a block, none for
-// base state. Base state overrides a field whose Provenance is not above its own; a block overrides always.
+// base state. Base state overrides a field whose Provenance is not above its own; a block always overrides.
 type Provenance uint64
 
 // BaseProvenance returns the Provenance of base state at a slot.
@@ -71,7 +71,7 @@ func (p Provenance) ByBlock() bool { return p&1 == 1 }
 func (p Provenance) Slot() Slot { return Slot(p >> 1) }
 
 // Account is the state of an account after a write. An account with 0 lamports does
-// not exist: it is a tombstone, and Since tells where it was closed.
+// not exist: it is a tombstone, and Since says where it was closed.
 type Account struct {
 	Pubkey     Pubkey
 	Owner      Pubkey
@@ -82,12 +82,12 @@ type Account struct {
 	// apart, and FieldMint without any says that the account is no mint.
 	Known Fields
 	Token *TokenAccount
-	// Data is zero where FieldData is not known. It is of the write that told the lamports, and has their provenance; only where the data was not
-	// known after a block, base state of the same slot tells it.
+	// Data is zero if FieldData is not known. It comes from the write that set the lamports and has their provenance, except where
+	// the data was not known after a block and base state of the same slot set it.
 	Data Data
 
-	// Since is where the account was closed or, while it lives, where it was opened on a tombstone; 0 if
-	// no closing is known. Base state from before Since changes nothing.
+	// Since says where the account was closed or, if it is live, where it was opened after a tombstone; it is
+	// 0 if no closing is known. Base state from before Since changes nothing.
 	Since Provenance
 	// Provenance is that of the lamports, and of every known field where FieldProvenance is nil.
 	Provenance      Provenance
@@ -98,7 +98,7 @@ type Account struct {
 // token, mint. It is 0 for unknown fields. Data has none of its own.
 type FieldProvenance [5]Provenance
 
-// Write returns the write that makes an account what a is. It tells nothing of a mint.
+// Write returns the write that makes an account equal to a. It has no mint facts.
 func (a *Account) Write() AccountWrite {
 	return AccountWrite{
 		Pubkey: a.Pubkey, Lamports: a.Lamports, Owner: a.Owner, RentEpoch: a.RentEpoch,
@@ -106,14 +106,14 @@ func (a *Account) Write() AccountWrite {
 	}
 }
 
-// IsAsWritten reports whether a live account is what one write of provenance p tells of it, but for Since and mint facts.
+// IsAsWritten reports whether a is live and write w of provenance p alone determines it, except for Since and mint facts.
 func (a *Account) IsAsWritten(w *AccountWrite, p Provenance) bool {
 	return a.Exists() && a.Lamports == w.Lamports && a.Known == w.Known && a.Token == w.Token && a.Data == w.Data &&
 		a.Provenance == p && a.FieldProvenance == nil
 }
 
-// AsWritten returns the account that IsAsWritten is true for, without mint facts, which updates do not carry. Fields that w does not
-// show must be zero in it.
+// AsWritten returns the account for which IsAsWritten is true, without mint facts, which updates do not have. The fields of w that
+// are not known must be zero.
 func (w *AccountWrite) AsWritten(p, since Provenance) Account {
 	return Account{
 		Pubkey: w.Pubkey, Owner: w.Owner, Lamports: w.Lamports, RentEpoch: w.RentEpoch, Executable: w.Executable,

@@ -33,7 +33,7 @@ type Block struct {
 }
 
 // Transaction is one transaction of a block. Slot, Index and Time repeat what the block
-// says, so that a transaction can be answered without it.
+// says, so that a transaction can be returned without its block.
 type Transaction struct {
 	Signature Signature
 	Slot      Slot
@@ -41,14 +41,14 @@ type Transaction struct {
 	Time      Opt[int64]
 	Fee       Opt[Lamports]
 	Success   Opt[bool]
-	// Err is what a failed transaction failed with: the JSON of a TransactionError as nodes answer it, without spaces. "" where no source
-	// told it.
+	// Err is the error of a failed transaction: the JSON of a TransactionError as nodes return it, without spaces. It is "" if no
+	// source showed it.
 	Err string
 	// Accounts are the static keys, then loaded writable, then loaded readonly.
 	Accounts []Pubkey
 }
 
-// MaxErrBytes bounds what is kept of what a transaction failed with. Programs may write texts of any length into it; a longer one is not kept.
+// MaxErrBytes bounds Transaction.Err. Programs may put texts of any length into the error; a longer error is not kept.
 const MaxErrBytes = 1024
 
 // AddTransaction appends t, stamped with the block's slot and time and its own index.

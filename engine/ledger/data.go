@@ -10,15 +10,15 @@ import (
 	"unsafe"
 )
 
-// Data is the data of an account and its SHA-256. It never changes, so a write, the stored account, updates and answers share one. Equal data is
-// equal by ==. The zero value is the data of an account without a byte of it; FieldData alone says whether data is known.
+// Data is the data of an account and its SHA-256. It never changes, so a write, the stored account, updates and answers share it.
+// Equal data is equal by ==. The zero value is empty data; FieldData alone says whether data is known.
 type Data struct {
-	held string // hash and bytes, in one piece of memory without pointers, which the garbage collector need not look into
+	held string // hash and bytes, in one piece of memory without pointers, which the garbage collector does not scan
 }
 
 var hashOfNothing = sha256.Sum256(nil)
 
-// dataBytes is what data takes in memory besides its bytes, all in all.
+// dataBytes is what data takes in memory besides its bytes.
 const dataBytes = 72
 
 // MaxDataBytes is the size of the largest account that a ledger allows.
@@ -133,7 +133,7 @@ func (p *DataPrograms) Programs() []Pubkey {
 	return slices.Clip(p.programs)
 }
 
-// SetData has the write tell its data, the whole of it, of which it keeps a copy, if the data of its owner's accounts is held. The owner
+// SetData sets the whole data of the write to a copy of data if held says that the data of its owner's accounts is held. The owner
 // must be known.
 func (w *AccountWrite) SetData(data []byte, held *DataPrograms) {
 	if len(data) <= MaxDataBytes && held.Keep(&w.Owner) {

@@ -16,12 +16,12 @@ func (*Question) event()   {}
 // wrote at or after its slot.
 type BaseState struct {
 	Slot Slot
-	// Level, where it is known, is Processed or Confirmed: the highest level whose newest block the base state belongs to. An
-	// export says it. Where it is not known, base state belongs to the finalized block if nothing is unfinalized, and
-	// else to no block.
+	// Level, if it is known, is Processed or Confirmed: the highest level whose newest block the base state belongs to. An
+	// export states it. If it is not known, the base state belongs to the finalized block if nothing is unfinalized, and
+	// otherwise to no block.
 	Level Opt[Commitment]
-	// After is the slot that the chain has to have a confirmed block at, or above, before base state is applied that was fetched
-	// from a live node. It is a matter of the moment, and not kept with the base state.
+	// After, for base state that was fetched from a live node, is the slot that the newest confirmed block must reach before the
+	// base state is applied. It is not stored with the base state.
 	After    Slot
 	Accounts []AccountWrite
 	Mints    []MintWrite

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Filter selects the accounts that a node of a part of the ledger holds: those it lists, and those
-// owned by a program it lists. A nil *Filter selects all. It is immutable.
+// Filter selects the accounts that a node holds if it holds only a part of the ledger: listed accounts, and
+// accounts owned by a listed program. A nil *Filter selects all. It is immutable.
 type Filter struct {
 	owners, accounts []Pubkey // each in the order of their bytes
 }

@@ -21,7 +21,7 @@ type Tip struct {
 // computed from one head, and so from one block.
 type Head struct {
 	Tips [Commitments]Tip // by Commitment
-	// Since says when the block of each tip became visible here first, at any level: a status alone makes nothing younger. The board
+	// Since says when the block of each tip first became visible here at any level: a status alone does not change it. The board
 	// that publishes the head fills it in.
 	Since [Commitments]time.Time
 
@@ -46,7 +46,7 @@ type Head struct {
 	Published  time.Time // carries a monotonic reading
 }
 
-// Chain is the blocks of a head. The engine knows more of them.
+// Chain is the blocks of a head. The engine knows its concrete type.
 type Chain interface {
 	// FirstFrom returns how many blocks are below a slot.
 	FirstFrom(Slot) int
@@ -55,8 +55,8 @@ type Chain interface {
 // Tip returns the tip of a level.
 func (h *Head) Tip(c Commitment) *Tip { return &h.Tips[c] }
 
-// WholeFrom returns the slot from which on memory lacks no block of the chain up to another slot, and whether that is because of a gap
-// and not the retention floor.
+// WholeFrom returns the lowest slot from which on memory has every block of the chain up to slot upTo. gap is true if a gap in
+// the chain lies below it, and false if the retention floor does.
 func (h *Head) WholeFrom(upTo Slot) (from Slot, gap bool) {
 	for _, slot := range slices.Backward(h.Gaps) {
 		if slot <= upTo {

@@ -40,7 +40,7 @@ func IsTokenProgram(program Pubkey) bool {
 	return program == TokenProgram || program == Token2022Program
 }
 
-// MustPubkey returns the key of a text that stands in the program. It panics if the text is none.
+// MustPubkey returns the key of a constant text of the program. It panics if the text is not a pubkey.
 func MustPubkey(s string) Pubkey {
 	k, err := ParsePubkey(s)
 	if err != nil {

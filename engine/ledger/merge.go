@@ -7,8 +7,8 @@ func Merge(before *Account, w *AccountWrite, p Provenance) *Account {
 	return MergeInto(new(Account), before, w, p)
 }
 
-// MergeInto is Merge for callers that apply many writes: an account that it makes is written to
-// dst, which must not be before. Where the result is before, or nil, dst stays as it was.
+// MergeInto is Merge for callers that apply many writes: it writes a new account to dst, which must be another pointer than
+// before. If the result is before, or nil, dst stays as it was.
 func MergeInto(dst, before *Account, w *AccountWrite, p Provenance) *Account {
 	exists := before != nil && before.Exists()
 	overrides := before == nil || before.Provenance.yieldsTo(p)
@@ -19,7 +19,7 @@ func MergeInto(dst, before *Account, w *AccountWrite, p Provenance) *Account {
 			return nil
 		}
 	case !before.Since.yieldsTo(p):
-		return before // w is of an earlier life
+		return before // w is from before the account was closed or opened again
 	case overrides && w.Lamports == 0:
 		if since = p; !exists {
 			since = before.Since // it stays closed where it was
@@ -43,8 +43,8 @@ func MergeInto(dst, before *Account, w *AccountWrite, p Provenance) *Account {
 	return dst
 }
 
-// mergeRead is MergeInto for a block that only read a live account. Where it tells nothing new the result is before, as of when it was: an account
-// that every block reads is no newer than what a node answers of it.
+// mergeRead is MergeInto for a block that only read a live account. If the write has nothing new, the result is before with its old
+// provenance: otherwise an account that every block reads would always be newer than what a node answers about it.
 func mergeRead(dst, before *Account, w *AccountWrite, p Provenance) *Account {
 	var after Account
 	mergeFields(&after, before, w, p)
@@ -66,7 +66,7 @@ func (p Provenance) yieldsTo(newer Provenance) bool { return newer.ByBlock() || 
 func mergeFields(dst, before *Account, w *AccountWrite, p Provenance) {
 	taken := w.Known &^ FieldData
 	if w.TokenOwnerUnknown && before.Token == nil {
-		taken &^= FieldToken // it would change a holding, and none is known
+		taken &^= FieldToken // such a balance only changes a known holding
 	}
 	if !p.ByBlock() {
 		for i, was := range before.fieldProvenance() {
@@ -113,7 +113,7 @@ func mergeFields(dst, before *Account, w *AccountWrite, p Provenance) {
 	}
 }
 
-// setData sets the data to what w tells, unknown where it tells none.
+// setData sets the data to that of w, or to unknown if w has none.
 func (a *Account) setData(w *AccountWrite) {
 	a.Known = a.Known&^FieldData | w.Known&FieldData
 	a.Data = w.Data
@@ -160,19 +160,19 @@ func MergeMint(before *Mint, w Mint, p Provenance) *Mint {
 	return &after
 }
 
-// MintAfter returns the facts of a mint after a write of its account or a token balance of provenance p, which tells
-// the facts told, nil for no mint, and may close the account. Before it the facts were before, and the account was account,
-// nil if it is unknown. Base state from before the account was closed, opened again or known to be no mint changes nothing.
-func MintAfter(account *Account, before, told *Mint, closes bool, p Provenance) *Mint {
+// MintAfter returns the facts of a mint after a write of its account, or a token balance, of provenance p. written are the facts
+// in it, nil for no mint; closes says that it closes the account. account, nil if unknown, and before are the account and the facts
+// before it. Base state from before the account was closed, opened again or known to be no mint changes nothing.
+func MintAfter(account *Account, before, written *Mint, closes bool, p Provenance) *Mint {
 	switch {
 	case account != nil && (!account.Since.yieldsTo(p) || !account.Provenance.yieldsTo(p) && (closes || !account.Exists())):
 		return before
-	case told == nil && before != nil && !before.Provenance.yieldsTo(p):
+	case written == nil && before != nil && !before.Provenance.yieldsTo(p):
 		return before
-	case told == nil || before == nil && account != nil && !account.fieldProvenance()[mintField].yieldsTo(p):
+	case written == nil || before == nil && account != nil && !account.fieldProvenance()[mintField].yieldsTo(p):
 		return nil
 	}
-	return MergeMint(before, *told, p)
+	return MergeMint(before, *written, p)
 }
 
 const mintField = 4 // the place of FieldMint in a FieldProvenance

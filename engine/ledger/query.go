@@ -14,17 +14,17 @@ type Query struct {
 	Wait    time.Duration
 	// Head, when set, is the head to answer from instead of the newest.
 	Head *Head
-	// Deadline is when the answer must be there; zero: when the ledger says, once the version is fixed.
+	// Deadline is when the answer must be there; zero: the ledger chooses it once the version is fixed.
 	Deadline time.Time
 	// Parts is how much of a block the caller needs.
 	Parts BlockParts
-	// Where, of the accounts of a program, selects those that are listed; nil: all.
+	// Where selects which accounts of a program are listed; nil selects all.
 	Where *DataFilter
 	// TokensOf is whose token accounts are listed.
 	TokensOf TokensOf
-	// Client shares what is read from disk with others; zero is one, too.
+	// Client is the client that asks. Clients take turns in reading from disk; queries with the zero address count as one client's.
 	Client netip.Addr
-	// Recent looks for a transaction in memory alone, not on disk.
+	// Recent makes a query for a transaction search memory alone and not the disk.
 	Recent bool
 }
 
@@ -50,7 +50,7 @@ const (
 type View struct {
 	Head       *Head // nil before anything was published
 	Commitment Commitment
-	// Deadline is the query's, which questions that go on from the answer share; zero: it needed none.
+	// Deadline is the deadline of the query, for further queries that the same answer needs; zero: the query needed none.
 	Deadline time.Time
 	// Lacks is true where a list, or several accounts by key, may lack some that exist, because the node does
 	// not hold all accounts.
@@ -93,8 +93,8 @@ type TransactionRange struct {
 // TransactionPage is a part of a list of transactions.
 type TransactionPage struct {
 	Transactions []*Transaction
-	// Next is what the next page begins behind, in the order of the list; unknown at its end. A page may end before its limit, without a
-	// single transaction even, where many were looked through.
+	// Next is the transaction after which the next page begins, in the order of the list; unknown at the end of the list. A page may
+	// end before its limit, even without a single transaction, if many were examined.
 	Next        Opt[Signature]
 	HistoryFrom Slot // from it on all blocks of the chain are held
 }
@@ -115,9 +115,9 @@ type NodeStatus struct {
 	NotReady error
 	// Unhealthy is empty while the node is healthy, else one sentence with the reason.
 	Unhealthy string
-	// Lags says that it is unhealthy only because its newest block is old: it takes what comes.
+	// Lags says that the node is unhealthy only because its newest block is old: it still applies new blocks.
 	Lags bool
-	// SlotsBehind is how far the source is ahead then, where it tells.
+	// SlotsBehind is, if Lags, how many slots the source is ahead; unknown if the source does not say.
 	SlotsBehind Opt[Slot]
 	// Degraded is empty while nothing is lost, else one sentence that says what a healthy node cannot answer.
 	Degraded string

@@ -22,8 +22,8 @@ type Update struct {
 	WalletBefore Opt[Pubkey]
 	// DataBefore is the known data before, where the data after is another or not known.
 	DataBefore Opt[Data]
-	// Written, unless it is 0, says that Account is what the write number Written-1 of the record's block tells of it (see
-	// Account.IsAsWritten): the record is written without the account then.
+	// Written, unless it is 0, says that write number Written-1 of the record's block alone determines Account (see
+	// Account.IsAsWritten): the record is then encoded without the account.
 	Written uint32
 }
 
@@ -60,7 +60,7 @@ type Record struct {
 	// get no update of them; readers of a higher level may have seen them change in between.
 	Unchanged []Account
 
-	// Horizon is the slot below which the record sees no closing: an account that was closed below it is to the record one that
+	// Horizon is the slot below which the record sees no closing: it treats an account that was closed below it like one that
 	// was never held, whether its tombstone is still stored or not. It never falls from one record to the next, and rises with the
 	// status that makes a block final. Records before format version 4 lack it.
 	Horizon Opt[Slot]

@@ -11,7 +11,7 @@ type LogPoint struct {
 	Version   Version // of the record
 	Slot      Slot    // of the record
 	StateHash StateHash
-	// Record tells the record from others of the same version: many change no account, and so no state hash.
+	// Record distinguishes the record from others of the same version. The state hash does not: many records change no account.
 	Record RecordDigest
 }
 

@@ -18,8 +18,9 @@ type SourceInfo struct {
 	Complete    bool // shows every account of the ledger, so that absence means "does not exist"
 	GapsAllowed bool // parents may be missing: the slots between are not indexed
 
-	// Stream: the source passes on what its node tells, in that order. A block may come before its parent or without it, and
-	// the source learns with a [Question] what is missing. What contradicts the chain is dropped, and the next answer says so.
+	// Stream: the source passes on what its node reports, in the node's order. A block may come before its parent or without it,
+	// and the source learns with a [Question] what is missing. An event that contradicts the chain is dropped, and the next
+	// answer says so.
 	//
 	// The node's statuses name slots alone, and the block that it showed at a slot may be a wrong one. The hash of a status is
 	// that of the block which the present session showed; a status has none where the session showed no block. So:
@@ -44,11 +45,11 @@ type Source interface {
 
 // ResumePoint is where a source resumes: at the newest finalized block already held.
 //
-// Where base state was imported and no block came after it, Slot and Blockhash are of the block that the base state
-// is the state after. That block itself is not held. The source shows, or proves skipped, everything after Slot.
+// If base state was imported and no block came after it, Slot and Blockhash are those of the block after which the base state
+// was taken. That block itself is not held. The source shows, or proves skipped, everything after Slot.
 type ResumePoint struct {
 	Slot      Slot
-	Newest    Slot // of the blocks held, which may be undone: up to there a source shows nothing new
+	Newest    Slot // of the newest block held, which may be undone: a source shows nothing new up to there
 	Blockhash Hash // of the block at Slot
 	Height    Opt[uint64]
 	// Visit calls account for every live account at that block, in pubkey order, and then mint for the facts of every mint, until one of

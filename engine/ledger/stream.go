@@ -2,8 +2,8 @@ package ledger
 
 import "errors"
 
-// A stream is a source that shows blocks as its node tells of them: a block may come before its parent, or without it. The
-// sequencer keeps such a block until its parent comes, and the stream asks it with a [Question] what is missing.
+// A stream is a source that shows blocks as its node reports them: a block may come before its parent, or without it. The
+// sequencer keeps such a block until its parent comes, and the stream asks the sequencer with a [Question] what is missing.
 
 // Question is an event by which a stream learns what the sequencer made of the events before it. The source waits for the
 // answer and changes nothing of Shown meanwhile. On a fresh start the sequencer chooses the first block when it is asked:
@@ -28,14 +28,14 @@ type Verdict struct {
 	Rooted               bool    // there is a first block; else the identifiers are zero and there is no gap
 	Root, Confirmed, Tip BlockID // the newest finalized block, the newest confirmed one, and the newest one of the chain
 
-	Placed         uint64 // how many blocks found their place since the sequencer began
-	Repeated       uint64 // how many came again
+	Placed         uint64 // how many blocks joined the tree since the sequencer began
+	Repeated       uint64 // how many blocks came again
 	Contradictions uint64 // how often the stream showed two blocks at a slot, or called one dead that is not
 
 	Gap Opt[Gap]
 
-	// Wrong says that the stream contradicts itself or what is final, or that it matches ErrTooMuchWaits. What it showed was
-	// dropped; another connection may show better.
+	// Wrong is the reason why an event of the stream was dropped: the event contradicts the stream or what is final, or too much
+	// waits already (ErrTooMuchWaits). Another connection may show other events.
 	Wrong error
 }
 
