@@ -10,8 +10,8 @@ import (
 )
 
 // afterNumber is how long after its number a subscription is told what is known already. @solana/kit with npm's ws loses a notification that comes in one
-// read with the number, as it would each time: it listens for it only afterwards.
-const afterNumber = 50 * time.Millisecond
+// read with the number, as it would each time: it listens for it only afterwards. A client that is busy for longer loses it still.
+const afterNumber = 200 * time.Millisecond
 
 // signatureSubscribe has the client told once that a transaction has reached a level, afterNumber where it has already. The ledger, which shows a
 // block before the hub tells of it, is asked after the hub watches: so no block falls between the two.
