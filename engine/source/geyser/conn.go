@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/experimental"
+	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/metadata"
 
 	"ledgerd/engine/source/upstream"
@@ -32,6 +33,12 @@ const (
 	// callTimeout is for a call to begin: a server may take connections and allow no call on them.
 	callTimeout = dialTimeout + idleTimeout
 )
+
+// grpc tells what it has to say of connections in the errors of calls; its own lines would stand between the messages, in another form.
+func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard)) }
+
+// errNoCall is why a session ends on whose connection no call could begin.
+var errNoCall = errors.New("the node ended the connection before the call began")
 
 // subscribeCall says that both sides send many messages.
 var subscribeCall = grpc.StreamDesc{StreamName: "Subscribe", ServerStreams: true, ClientStreams: true}
@@ -100,9 +107,15 @@ func (s *Source) dialOptions(headers upstream.Headers) []grpc.DialOption {
 	if s.config.TLS != nil {
 		transport = credentials.NewTLS(s.config.TLS)
 	}
+	isDialled := new(atomic.Bool)
 	return []grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return s.config.Dial(ctx, "tcp", address) }),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			if isDialled.Swap(true) { // grpc dials again and again, without a pause, while a server ends each connection before the call
+				return nil, errNoCall
+			}
+			return s.config.Dial(ctx, "tcp", address)
+		}),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: dialTimeout}),
 		grpc.WithStaticStreamWindowSize(windowBytes), grpc.WithStaticConnWindowSize(windowBytes),
 		grpc.WithReadBufferSize(readBytes), grpc.WithMaxHeaderListSize(headerBytes),

@@ -200,6 +200,32 @@ func TestNodesThatLetNoCallBeginAreLeft(t *testing.T) {
 	}
 }
 
+// A server that ends connections before a call begins, as one that is about to end, sees one connection a session, and sessions have pauses.
+func TestASessionDialsOnce(t *testing.T) {
+	dials := 0
+	s := scenario{most: 10 * time.Second, config: func(c *Config) {
+		c.Random = nil
+		c.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			dials++
+			ending := bufconn.Listen(64 << 10)
+			go func() {
+				conn, err := ending.Accept()
+				must(t, err)
+				_, err = io.ReadFull(conn, make([]byte, len(http2.ClientPreface)))
+				must(t, err)
+				server := http2.NewFramer(conn, nil)
+				must(t, errors.Join(server.WriteSettings(), server.WriteGoAway(0, http2.ErrCodeNo, nil)))
+				_, _ = io.Copy(io.Discard, conn)
+			}()
+			return ending.DialContext(ctx)
+		}
+	}}
+	s.run(t)
+	if n := s.source.Upstream().Errors[upstream.Dial]; n < 3 || dials > int(n)+1 {
+		t.Errorf("%d dials in %d sessions", dials, n)
+	}
+}
+
 // F25: a connection that is never made counts as such.
 func TestDialsThatFail(t *testing.T) {
 	s := scenario{fresh: true, config: func(c *Config) {
