@@ -47,8 +47,8 @@ func (s *Sequencer) applyRollback(m chain.Move) {
 	s.stage(r, m.Ancestor, func(sh *shard.Shard, at shard.Point) *shard.Task { return sh.Rollback(at, first) })
 }
 
-// applyBase has the shards learn base state, as a part of block n unless n is nil. With direct, which says that there is no
-// block yet, they learn it without the overlay.
+// applyBase has the shards apply base state, as a part of block n unless n is nil. direct says that there is no block yet: then
+// the shards write it past the overlay.
 func (s *Sequencer) applyBase(b *ledger.BaseState, n *chain.Node, direct bool) {
 	s.baseSlot = max(s.baseSlot, b.Slot)
 	r := &ledger.Record{Kind: ledger.BaseRecord, Slot: b.Slot, Base: b}
@@ -73,7 +73,7 @@ func (s *Sequencer) stage(r *ledger.Record, n *chain.Node, send func(*shard.Shar
 	s.working = append(s.working, w)
 }
 
-// finish completes the oldest records until only so many are left that the shards may work on.
+// finish completes the oldest records until the shards work on at most left of them.
 func (s *Sequencer) finish(left int) error {
 	for len(s.working) > left {
 		w := s.working[0]

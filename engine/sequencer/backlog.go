@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// maxUnfinalizedBytes bounds what is held of blocks because they may be undone, where memory has no limit;
-	// unfinalizedShare is its part of a limit, one in so many.
+	// maxUnfinalizedBytes bounds the memory of blocks that may be undone. With a memory limit the bound is at most
+	// one part in unfinalizedShare of the limit.
 	maxUnfinalizedBytes, unfinalizedShare = 1 << 30, 4
-	// keptBackShare is the part of a limit, one in so many, that events may take which are kept back, and as much base state that waits.
+	// keptBackShare bounds the events that are kept back, and the base state that waits, to one part each in so many of a memory limit.
 	keptBackShare = 16
 )
 
-// within returns the part of the memory, one in share, that something may take: at most most.
+// within returns how many bytes a part of the state may take: most, or one part in share of the memory limit if that is less.
 func (c *Config) within(most, share int64) int64 {
 	if c.MemoryLimit == 0 {
 		return most
@@ -24,10 +24,10 @@ func (c *Config) within(most, share int64) int64 {
 	return min(most, c.MemoryLimit/share)
 }
 
-// Handle applies one event, or answers a question. While more than a bound of blocks is unfinalized it keeps events back, in
-// order: only a status of a block that is held can make room, or what makes a block final that is kept back. A block that is held
-// already takes nothing when it comes again, and may claim a status. It returns a chain.RefusedError where the events kept back
-// exceed a bound too.
+// Handle applies one event, or answers a question. While the unfinalized blocks exceed a bound, Handle keeps events back, in
+// order. It still applies a status of a held block, since that can make room, and a held block that comes again, since that takes
+// no room and may claim a status. An event that makes a kept-back block final releases the events up to itself. Handle returns a
+// chain.RefusedError if the events kept back exceed a bound too.
 func (s *Sequencer) Handle(ev ledger.Event) error {
 	if q, ok := ev.(*ledger.Question); ok {
 		return s.answer(q)
@@ -39,11 +39,11 @@ func (s *Sequencer) Handle(ev ledger.Event) error {
 	if err := apply(ev); err != nil {
 		return err
 	}
-	return s.goOn()
+	return s.applyBacklog()
 }
 
-// goOn applies events that were kept back, as far as there is room, or will be with the last of them.
-func (s *Sequencer) goOn() error {
+// applyBacklog applies events that were kept back, while there is room; the first makeRoom of them it applies in any case.
+func (s *Sequencer) applyBacklog() error {
 	for s.Paused() && (!s.overflows() || s.makeRoom > 0) {
 		next := s.backlog[0]
 		s.backlog[0] = nil
@@ -83,8 +83,8 @@ func (s *Sequencer) knows(e *ledger.SlotStatus) bool {
 	return f != nil && e.Slot <= f.Slot() || s.chain.BlockFor(e) != nil
 }
 
-// makesFinal reports whether an event, which is to be kept back, makes a block final that is kept back, or comes with it. All in front of
-// the event are decided then.
+// makesFinal reports whether an event that is to be kept back is a final block, or makes a kept-back block final. If so, the event
+// and all events before it are decided.
 func (s *Sequencer) makesFinal(ev ledger.Event) bool {
 	switch e := ev.(type) {
 	case *ledger.Block:

@@ -18,9 +18,9 @@ type Batch struct {
 	Final bool
 
 	Root     ledger.Opt[ledger.Hash] // the first block's hash, if this process applied it
-	Statuses bool                    // the source emitted a status, now or before
+	Statuses bool                    // the source emitted a status, in this batch or before
 
-	pruned  []*txstore.Block // blocks that no head has from this one on
+	pruned  []*txstore.Block // blocks that neither this head nor a later one has
 	horizon ledger.Slot      // of the record of Head's finalized tip
 }
 

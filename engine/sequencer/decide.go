@@ -14,7 +14,7 @@ import (
 // maxBases is how many base states are remembered: more than come while a block becomes final.
 const maxBases = 4096
 
-// decide applies one event. Where that contradicts what a stream showed or what is final, it is dropped.
+// decide applies one event. It drops an event that contradicts what a stream showed or what is final.
 func (s *Sequencer) decide(e ledger.Event) error {
 	err := s.apply(e)
 	if err == nil {
@@ -192,9 +192,9 @@ func (s *Sequencer) belowFinalized(b *ledger.Block) error {
 	return nil
 }
 
-// consider decides whether a block that joined the tree belongs on the chain: where its slot is the highest and it builds on
-// what is confirmed, or its source is sure of it. A block that was called dead, or builds on one, needs that its source is
-// sure. A child makes its parent final where that was only claimed.
+// consider decides whether a block that joined the tree belongs on the chain. It does if its slot is the highest and it descends
+// from the newest confirmed block, or if its source says that it is confirmed or final. A dead block, or one that builds on a
+// dead block, belongs there only in the second case. A child makes its parent final if the source claimed that of the parent.
 func (s *Sequencer) consider(n *chain.Node) error {
 	s.verdict.Placed++
 	if n.IsGivenUp() {
@@ -217,7 +217,7 @@ func (s *Sequencer) consider(n *chain.Node) error {
 	return nil
 }
 
-// join considers a block that joined the tree, and then the waiting blocks that build on it, which join it too.
+// join considers a block that joined the tree, and then the waiting blocks that build on it, which thereby join the tree too.
 func (s *Sequencer) join(n *chain.Node) error {
 	if err := s.consider(n); err != nil {
 		return err
@@ -225,7 +225,7 @@ func (s *Sequencer) join(n *chain.Node) error {
 	return s.linkWaiting(n)
 }
 
-// linkWaiting has the waiting blocks that build on n, or on one that does, join the tree.
+// linkWaiting moves the waiting blocks that descend from n into the tree.
 func (s *Sequencer) linkWaiting(n *chain.Node) error {
 	for parents := []*chain.Node{n}; len(parents) > 0; {
 		parent := parents[len(parents)-1]
@@ -285,8 +285,8 @@ func (s *Sequencer) append(n *chain.Node) error {
 	return s.finish(maxWorking)
 }
 
-// passGaps applies the gap rule to waiting blocks, the lowest first: to all of them, or until none waits too long. A stream
-// has to show them again.
+// passGaps applies the gap rule to waiting blocks, the lowest first: to all of them, or until none waits too long. If blocks of a
+// stream wait too long, it drops them all, and the stream has to show them again.
 func (s *Sequencer) passGaps(all bool) error {
 	if s.chain.Stream && s.chain.WaitsTooLong() {
 		s.chain.Waiting = nil

@@ -7,8 +7,8 @@ import (
 	"ledgerd/shard/txstore"
 )
 
-// maxOverlayBytes bounds the overlays of all shards, which keep finalized values only for running queries, where memory has
-// no limit; overlayShare is their part of a limit, one in so many. Above it finalized versions are folded at once, and a query
+// maxOverlayBytes bounds the overlays of all shards, which keep finalized values only for running queries. With a memory limit
+// the bound is at most one part in overlayShare of the limit. Above the bound finalized versions are folded at once, and a query
 // of an older version starts over at a newer one.
 const maxOverlayBytes, overlayShare = 1 << 30, 8
 
@@ -34,8 +34,8 @@ func (s *Sequencer) Shown(b *Batch) {
 // AllShown reports whether everything that was applied is visible.
 func (s *Sequencer) AllShown() bool { return s.shown == s.version }
 
-// FoldDue folds what no query can be reading below any more, or anything finalized where the
-// overlays hold too much.
+// FoldDue folds the finalized tips below which no query can be reading any more, or all finalized tips
+// if the overlays hold too much.
 func (s *Sequencer) FoldDue(now time.Time) {
 	var bytes int64
 	for _, sh := range s.config.Shards {
@@ -48,7 +48,7 @@ func (s *Sequencer) FoldDue(now time.Time) {
 // FoldAll folds everything finalized at once. The caller knows that no query runs.
 func (s *Sequencer) FoldAll() { s.fold(func(fold) bool { return true }) }
 
-// fold takes out the folds for which due is true, up to the first for which it is not, and does them as one.
+// fold removes the oldest folds, up to the first for which due is false, and does them as one.
 func (s *Sequencer) fold(due func(fold) bool) {
 	n, pruned := 0, []*txstore.Block(nil)
 	for ; n < len(s.folds) && due(s.folds[n]); n++ {

@@ -2,12 +2,12 @@ package sequencer
 
 import "ledgerd/engine/ledger"
 
-// maxEventData bounds the data of a block or of base state: its record, and its line of an export, have to be read back in one piece.
+// maxEventData bounds the data of a block or of base state, since its record, and its line of an export, are read back in one piece.
 const maxEventData = 40 << 20
 
-// heldData returns writes without the data that is not held, nil where that is true of them already. No data is held of accounts of programs
-// that were not chosen, nor beyond what an event may tell; it is not known then. Records have what is held, so another choice needs another
-// ledger. That an account was only read matters to data alone.
+// heldData returns a copy of writes without the data that the node does not hold, or nil if there is no such data. The node does
+// not hold the data of accounts of programs that were not chosen, nor data above maxEventData; such data becomes unknown. Records
+// have only the data that is held, so another choice of programs needs another ledger. ReadOnly matters only where data is held.
 func (s *Sequencer) heldData(writes []ledger.AccountWrite) (held []ledger.AccountWrite) {
 	size := 0
 	for i := range writes {
@@ -27,7 +27,8 @@ func (s *Sequencer) heldData(writes []ledger.AccountWrite) (held []ledger.Accoun
 	return held
 }
 
-// withHeldData returns an event without the data that is not held, which may be the event itself. writes returns where its writes are.
+// withHeldData returns an event without the data that is not held; it is e itself if e has none. writes returns a pointer to the
+// event's writes.
 func withHeldData[E any](s *Sequencer, e *E, writes func(*E) *[]ledger.AccountWrite) *E {
 	held := s.heldData(*writes(e))
 	if held == nil {

@@ -12,11 +12,12 @@ import (
 type Retention struct {
 	Slots ledger.Slot // blocks and transactions of so many slots; also how long tombstones stay
 	Bytes int         // estimated bytes of blocks and transactions
-	// Kept returns the slot below which finalized blocks are on disk: others stay longer than Slots say, but not than Bytes. Nil: none needs to.
+	// Kept returns the slot below which finalized blocks are on disk. Blocks that are not stay longer than Slots says, but not
+	// longer than Bytes allows. If Kept is nil, no block stays longer.
 	Kept func() ledger.Slot
 }
 
-// spentShare is the part of the retained blocks, 1 in so many, that pruned ones may keep in memory besides.
+// spentShare bounds the pruned blocks that the array keeps in memory to 1 in so many of the retained blocks.
 const spentShare = 32
 
 // horizon returns the slot below which closings have expired once a slot is finalized.

@@ -36,10 +36,10 @@ type Sequencer struct {
 	chain        *chain.Chain
 	checkRoot    func(ledger.Hash) error // refuses a root that is not the data directory's
 	skipVotes    bool                    // vote transactions are left out of blocks
-	data         *ledger.DataPrograms    // of what other programs own, no data is held; nil: of nothing
+	data         *ledger.DataPrograms    // the programs whose accounts are held with their data; nil: none
 	backlog      []ledger.Event          // kept back while too much is unfinalized
 	backlogBytes int
-	makeRoom     int                     // so many of the backlog are applied whatever they take: the last of them makes blocks final
+	makeRoom     int                     // so many of the backlog are applied even without room, as the last of them makes blocks final
 	statusSeen   bool                    // the source emitted a status
 	rootHash     ledger.Opt[ledger.Hash] // of the first block, if this process applied it
 	// follows is set while the records come from another node. Only these show whether its source emits statuses. For the
@@ -116,14 +116,14 @@ func (s *Sequencer) ResumeSource() {
 // MayLearn reports whether Learn may be called: there is a block, and room for more.
 func (s *Sequencer) MayLearn() bool { return s.chain.Tip != nil && !s.Paused() && !s.overflows() }
 
-// EndOfInput applies the gap rule to the blocks of a finite source that still wait, and finalizes the tip if the source
-// never emitted a status, before that too where events are kept back. It returns a chain.RefusedError where events are still kept back, as
-// they are where a status is among them, which may be about another branch than the tip's.
+// EndOfInput applies the gap rule to the blocks of a finite source that still wait, and finalizes the tip if the source never
+// emitted a status. If events are kept back and no status is among them, which may be about another branch than the tip's, it also
+// finalizes the tip before that, to make room. It returns a chain.RefusedError if events are still kept back then.
 func (s *Sequencer) EndOfInput() error {
 	isStatus := func(ev ledger.Event) bool { _, is := ev.(*ledger.SlotStatus); return is }
 	if s.Paused() && !slices.ContainsFunc(s.backlog, isStatus) {
 		s.finalizeByDepth(0)
-		if err := s.goOn(); err != nil {
+		if err := s.applyBacklog(); err != nil {
 			return err
 		}
 	}

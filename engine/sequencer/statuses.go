@@ -52,9 +52,9 @@ func (s *Sequencer) statusBelowFinalized(e *ledger.SlotStatus) error {
 	return nil
 }
 
-// raise makes the branch of n the chain and moves the levels up to n, unless that was done before. What is claimed of a
-// block that waits is kept, and a stream's word that a block is final until another builds on it. A stream may confirm a
-// block again after it called it dead.
+// raise makes the branch of n the chain and moves the levels up to n, unless that was done before. For a waiting block it only
+// notes the level as claimed. If a stream says that a block is final and no other block builds on it, raise notes that as claimed
+// and confirms the block. A stream may confirm a block after it called it dead.
 func (s *Sequencer) raise(n *chain.Node, level ledger.Commitment) error {
 	switch {
 	case n.Parent == nil: // it waits for its parent

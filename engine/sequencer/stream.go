@@ -7,7 +7,7 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// answer tells a stream what became of its events. Where there is no block yet it begins the chain first, if it can.
+// answer answers a stream's question. If there is no block yet, it first begins the chain, if it can.
 func (s *Sequencer) answer(q *ledger.Question) error {
 	v := &s.verdict
 	if q.Restart {
@@ -31,11 +31,11 @@ func (s *Sequencer) answer(q *ledger.Question) error {
 	return nil
 }
 
-// drop has the next answer tell why an event was dropped, unless there is no error or an earlier one.
+// drop notes err, the reason why an event was dropped, for the next answer, unless err is nil or an earlier reason is noted.
 func (s *Sequencer) drop(err error) { s.verdict.Wrong = cmp.Or(s.verdict.Wrong, err) }
 
-// beginStream makes a waiting block the first one, if there is one that may be it and whose parent the stream did not show
-// at another slot than the block says.
+// beginStream makes a waiting block the first one, if there is a candidate. It refuses a candidate whose parent the stream showed
+// at another slot than the candidate says.
 func (s *Sequencer) beginStream(shown ledger.Shown) error {
 	n := s.chain.Candidate()
 	if n == nil {
