@@ -29,7 +29,7 @@ func (w *Writer) commit(ctx context.Context, b *batch) error {
 	if err != nil || len(b.Records) == 0 {
 		return err
 	}
-	if err := w.share(ctx, b); err != nil { // between the two: while it waits for the shared log, the disk is not what is short
+	if err := w.share(ctx, b); err != nil { // outside waitForSpace: a wait for the shared log is not a shortage of the disk
 		return err
 	}
 	if err := w.waitForSpace(ctx, func() error { return w.makeDurable(b) }); err != nil {
@@ -94,12 +94,12 @@ func (w *Writer) share(ctx context.Context, b *batch) error {
 	}
 }
 
-// errResigned ends a node that left the shared log while its disk took nothing. What it applied and another node may have
-// written in another order cannot be taken back: it starts again from what it holds.
+// errResigned ends a node that resigned as the writer of the shared log because its disk accepted no write. Another node may
+// have written other records since, and the node cannot undo what it applied: it starts again from what it holds.
 var errResigned = fmt.Errorf("%w: its disk took nothing, and it let another one write; start it again, it then waits for its turn", ledger.ErrDeposed)
 
 // note saves in the data directory what no record of the log says: that the source emits statuses,
-// before that has an effect, and the root, once it is durable.
+// before this has an effect, and the root, once the root is durable.
 func (w *Writer) note(b *batch) error {
 	var root ledger.Opt[ledger.Hash]
 	durable := w.Sync == wal.Always || w.wal.Stats().DurableSlot > 0

@@ -13,9 +13,9 @@ import (
 	"ledgerd/engine/sequencer"
 )
 
-// BatchEvents is how many events may share one commit, and batchBytes about how much they take in memory: blocks of accounts with data fill it before. What
-// the log encodes of a batch then fits into the buffer that it keeps, and growing one for every commit took a tenth of the work of such blocks. Two
-// batches are under way: one that is being committed, and one that is being applied.
+// BatchEvents is how many events may share one commit, and batchBytes about how much memory they may take; blocks of accounts with
+// data reach batchBytes first. A batch of that size, encoded, fits into the buffer that the log keeps: growing a buffer for every
+// commit took a tenth of the work of such blocks. Two batches are under way: one is being committed, one is being applied.
 const BatchEvents, batchBytes = 32, 24 << 20
 
 // loop is the goroutine of the sequencer: no other touches its fields, but for the channels.
@@ -102,7 +102,7 @@ func (l *loop) run(ctx context.Context, stopFeeding func()) error {
 	}
 }
 
-// inputs are what the loop waits for; nil for what it waits for no more.
+// inputs are the channels that the loop waits for; one is nil if the loop no longer waits for it.
 type inputs struct {
 	events    <-chan ledger.Event
 	calls     <-chan call
@@ -195,9 +195,10 @@ func (l *loop) handle(ev ledger.Event) error {
 	return l.seq.Handle(ev)
 }
 
-// isFull reports whether the next batch takes no more events. A node that follows takes none while a batch waits for the disk, which is full, stalls, or
-// opens no file: one that only applied what the shared log holds would count as holding it, and could become its writer. A commit that came while that
-// began is still taken, so that a node may hold the whole log nevertheless; then the call of lead waits, too, and the node gives way.
+// isFull reports whether the next batch takes no more events. A follower takes none while a batch waits for a disk that is full,
+// stalls, or opens no file: otherwise it would only apply what the shared log holds, would count as holding it, and could become
+// the writer. It still takes a commit that arrives as the wait begins, so it may hold the whole log nevertheless; then the call of
+// lead waits, too, and the node gives way.
 func (l *loop) isFull() bool {
 	waits := l.busy && l.writer.short.Load() != nil && !l.writer.Writes()
 	return l.events >= BatchEvents || l.bytes >= batchBytes || waits

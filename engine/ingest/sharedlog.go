@@ -22,8 +22,8 @@ type SharedLog interface {
 	// of it. ledger.ErrDeposed: another node is the writer now, and no node will ever see this commit.
 	// It waits while the log cannot be reached; other errors are final.
 	Commit(ctx context.Context, commit []*ledger.Record) error
-	// Behind returns for how long the node has not known that it holds the whole log; 0 while it writes itself, and the
-	// longest duration there is before it knew for the first time.
+	// Behind returns for how long the node has not known that it holds the whole log; 0 while the node is the writer, and the
+	// longest time.Duration before it knew for the first time.
 	Behind() time.Duration
 	// Resign lets another node become the writer, and returns at once. Commit and Follow are not called after it. It may be called again,
 	// and while one of them runs: such a Commit appends all of its commit, or returns an error.
@@ -63,7 +63,7 @@ func (w *Writer) Lag() string {
 
 // feeder is the goroutine that follows the shared log and runs the source.
 type feeder struct {
-	loop    *loop               // of which it uses the channels and what does not change, and has functions called
+	loop    *loop               // the feeder uses only its channels and what never changes, and has it call functions
 	from    *ledger.ResumePoint // where the source continues
 	refused bool                // a call failed: the loop takes nothing more, and knows why
 }
@@ -82,8 +82,8 @@ func (f *feeder) call(ctx context.Context, do func() error) error {
 }
 
 // follow follows the shared log after a point until the node is its writer, and then returns true. If following fails,
-// ingest stops and reads go on; but if the node never knew that it held the whole log, or was purged past, follow returns
-// the error.
+// ingest stops and reads go on; but if the node never knew that it held the whole log, or if the log was purged past what the
+// node needs, follow returns the error.
 func (f *feeder) follow(ctx context.Context, after ledger.LogPoint) (leads bool, err error) {
 	f.loop.writer.began.Set(time.Now())
 	err = f.loop.writer.Shared.Follow(ctx, after, func(commit []*ledger.Record) error {
@@ -102,15 +102,15 @@ func (f *feeder) follow(ctx context.Context, after ledger.LogPoint) (leads bool,
 	}
 	err = fmt.Errorf("cannot follow the shared log: %w", err)
 	if !f.loop.writer.knows() || errors.Is(err, ledger.ErrPurged) {
-		return false, err // who started the node is there to see it, or starts it again
+		return false, err // the operator who starts the node sees the error, or a supervisor starts it again
 	}
 	stop := &stopError{why: "the shared log cannot be followed; reads go on until an operator intervenes", err: err}
 	_ = f.call(ctx, func() error { return stop })
 	return false, nil
 }
 
-// lead makes the node the writer of the shared log and notes where its source continues. The loop calls it. What was followed has to be on the
-// disk before.
+// lead makes the node the writer of the shared log and notes where its source continues. The loop calls it. All commits that were
+// followed must be on the disk before.
 func (f *feeder) lead() error {
 	if err := f.loop.flush(); err != nil {
 		return err

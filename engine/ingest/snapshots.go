@@ -28,10 +28,10 @@ const (
 	// logShare keeps the log from filling the disk: the next snapshot is also due when the log that it makes redundant
 	// takes more than one part in logShare of the free space.
 	logShare = 4
-	// SnapshotShare is the part of a core that each goroutine takes that writes or checks a snapshot, while no
-	// log gathers after it.
+	// SnapshotShare is the part of a core that each goroutine takes that writes or checks a snapshot, while the
+	// log does not grow.
 	SnapshotShare = 0.1
-	// snapshotReserve is how many times as much as ingest a snapshot leaves free: snapshots stop first.
+	// snapshotReserve is how many times the free space of ingest a snapshot leaves: so snapshots stop before ingest pauses.
 	snapshotReserve = 2
 )
 
@@ -163,7 +163,7 @@ func (s *snapshotter) take(ctx context.Context, m snapshot.Meta, frozen []*shard
 		parts[i] = snapshot.Part{
 			Accounts: func(visit func(*ledger.Account) error) error { return visitAll(f.Accounts, visit) },
 			Mints:    func(visit func(ledger.MintWrite) error) error { return visitAll(f.Mints, visit) },
-			Release:  f.Release, // reading back, the offer and pruning take long, and read nothing of it
+			Release:  f.Release, // not later: reading back, the offer and pruning take long and do not read the copy
 		}
 	}
 	written, err = s.store.Write(ctx, m, parts, blocks, pace)

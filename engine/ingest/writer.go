@@ -82,7 +82,7 @@ type Writer struct {
 	free   atomic.Uint64          // bytes of the disk, when they were read last
 
 	leads     atomic.Bool               // the node is the writer of the shared log
-	resigned  atomic.Bool               // it was, and its disk took nothing: it commits nothing more
+	resigned  atomic.Bool               // the node was the writer until its disk accepted no write: it commits nothing more
 	began     ledger.Guarded[time.Time] // when it began to follow the shared log; zero: not yet
 	commitsAt ledger.Guarded[time.Time] // since when a commit waits for the shared log; zero: none does
 }
@@ -196,9 +196,9 @@ func (w *Writer) Fence(how string, err error) {
 	}
 }
 
-// waitForSpace calls try until it does not fail for want of space. Meanwhile ingest waits, and the source with it: a
-// call that failed for want of space has done nothing, so nothing is lost. The writer of a shared log resigns after MaxLag, be it that the disk is full
-// or stalls; once that has passed, it gets an error that matches ledger.ErrDeposed.
+// waitForSpace calls try until it does not fail for lack of space. Meanwhile ingest waits, and the source with it: a
+// call that failed for lack of space has done nothing, so nothing is lost. The writer of a shared log resigns after MaxLag,
+// whether the disk is full or stalls. If try succeeds after that, waitForSpace returns an error that matches ledger.ErrDeposed.
 func (w *Writer) waitForSpace(ctx context.Context, try func() error) error {
 	if w.leads.Load() {
 		defer w.giveWayUnless()()
@@ -230,7 +230,8 @@ func (w *Writer) waitForSpace(ctx context.Context, try func() error) error {
 	}
 }
 
-// giveWayUnless lets another node write the shared log if what the own disk is to take has not ended within MaxLag.
+// giveWayUnless lets another node write the shared log after MaxLag. The caller calls ended once its own disk has taken the write,
+// which prevents that.
 func (w *Writer) giveWayUnless() (ended func() bool) {
 	return time.AfterFunc(w.MaxLag, func() {
 		why := "the disk stalls"

@@ -79,8 +79,8 @@ func (l *Log) beginLocked(f vfs.File, g segment, room int64) {
 func (l *Log) finishSegmentLocked() error {
 	if end := l.newestLocked().size; l.room > end {
 		err := outOfSpace(l.file.Truncate(end))
-		// Zeros after the end do no harm, and a failed commit stays where it is. So neither want of
-		// space, odd as it is here, nor another refusal to cut a sealed segment is a failure.
+		// Zeros after the end do no harm, and the bytes of a failed commit may stay. So it is no failure if
+		// the disk lacks space for the cut, odd as that is, or if a sealed segment cannot be cut.
 		if err != nil && !l.sealed && !errors.Is(err, ErrNoSpace) {
 			return l.fail(fmt.Errorf("cannot cut segment %d to its length: %w", l.newestLocked().index, err))
 		}
