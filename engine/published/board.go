@@ -15,10 +15,10 @@ type Board struct {
 	Ready     atomic.Bool // a block is visible, or nothing comes any more: queries are answered from the state as it is
 	Recovered atomic.Bool // recovery is over, and the block it led to, if any, is visible
 
-	tell func(*ledger.Publication) // nil: nobody is told
+	onPublish func(*ledger.Publication) // nil: not called
 
-	blocks []block   // since the finalized one that is the newest; touched by Publish alone
-	first  time.Time // of the first publication, which made visible whatever blocks does not name
+	blocks []block   // from the newest finalized one on; touched by Publish alone
+	first  time.Time // of the first publication, at which every block became visible that is not in blocks
 
 	newest    atomic.Pointer[ledger.Head]
 	lastBlock ledger.Guarded[time.Time] // when a block became visible last, zero before the first
@@ -36,13 +36,13 @@ type block struct {
 	since time.Time
 }
 
-// NewBoard returns a board without a head. It calls tell, unless that is nil, with each publication in order. tell must not
-// block.
-func NewBoard(tell func(*ledger.Publication)) *Board {
-	return &Board{tell: tell, fence: make(chan struct{}), changed: make(chan struct{})}
+// NewBoard returns a board without a head. It calls onPublish, unless that is nil, with each publication in order. onPublish must
+// not block.
+func NewBoard(onPublish func(*ledger.Publication)) *Board {
+	return &Board{onPublish: onPublish, fence: make(chan struct{}), changed: make(chan struct{})}
 }
 
-// Publish makes the head of a publication the newest, wakes waiting queries, and tells of the publication.
+// Publish makes the head of a publication the newest, wakes waiting queries, and passes the publication to onPublish.
 func (b *Board) Publish(p *ledger.Publication) {
 	b.date(p, time.Now())
 	b.newest.Store(p.Head)
@@ -53,7 +53,7 @@ func (b *Board) Publish(p *ledger.Publication) {
 	}
 }
 
-// date notes the blocks of a publication, and tells its head since when those of its tips are visible. It forgets blocks below the
+// date notes when the blocks of a publication became visible, and fills in Since of its head. It forgets blocks below the
 // finalized one.
 func (b *Board) date(p *ledger.Publication, now time.Time) {
 	if b.first.IsZero() {
@@ -77,11 +77,11 @@ func (b *Board) date(p *ledger.Publication, now time.Time) {
 	}
 }
 
-// Tell tells of a publication whose head does not become the newest: the levels of a replay are not ones that were
-// ever published together.
+// Tell passes a publication to onPublish whose head does not become the newest: the levels of a replay were perhaps never
+// published together.
 func (b *Board) Tell(p *ledger.Publication) {
-	if b.tell != nil {
-		b.tell(p)
+	if b.onPublish != nil {
+		b.onPublish(p)
 	}
 }
 
@@ -100,11 +100,11 @@ func (b *Board) Next() <-chan struct{} {
 	return b.changed
 }
 
-// Await calls done at once and after each publication until it returns true, and reports whether it did before something came from
-// expired, which may be closed instead.
+// Await calls done at once and after each publication until it returns true. It returns false if expired delivers a value, or is
+// closed, before that.
 func Await[T any](b *Board, expired <-chan T, done func() bool) bool {
 	for {
-		changed := b.Next() // before done looks, so that no publication is missed
+		changed := b.Next() // before done reads the head, so that no publication is missed
 		if done() {
 			return true
 		}

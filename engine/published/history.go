@@ -20,7 +20,7 @@ type History struct {
 	dir   *datadir.Dir // of the log
 
 	mu     sync.Mutex
-	points []snapshot.Point // oldest first
+	points []snapshot.Point // oldest first; no two have the same final block
 }
 
 // NewHistory returns a history without a point, of the log in a data directory.

@@ -49,7 +49,7 @@ func (r *Reader) blockAt(v ledger.View, slot ledger.Slot, q ledger.Query, deadli
 	case blocks[i].Block.Slot == slot:
 		return ledger.BlockAnswer{Block: partsOf(blocks[i], q.Parts), Commitment: v.Head.CommitmentOf(slot)}, nil
 	}
-	return unlessHeld(slot, blocks[i].Block)
+	return noBlock(slot, blocks[i].Block)
 }
 
 // Slots returns the slots from one to another, both included, that have blocks: the oldest of them, at most limit.
@@ -79,15 +79,15 @@ func (r *Reader) Slots(q ledger.Query, from, to ledger.Slot, limit int) (ledger.
 	})
 }
 
-// unlessHeld returns why there is no block at a slot, of which the next one that is held is above it.
-func unlessHeld(slot ledger.Slot, next *ledger.Block) (ledger.BlockAnswer, error) {
+// noBlock returns the error for a slot at which no block is held; next is the first held block above it.
+func noBlock(slot ledger.Slot, next *ledger.Block) (ledger.BlockAnswer, error) {
 	if next.ParentSlot < slot { // only the parent link of the next block proves that the slot has no block
 		return absent(ledger.SlotSkipped)
 	}
 	return absent(ledger.SlotNotIndexed)
 }
 
-// asker is who asks the archive, and until when.
+// asker returns the client and the deadline of a question to the archive.
 func asker(q ledger.Query, deadline time.Time) snapshot.Asker {
 	return snapshot.Asker{Client: q.Client, Deadline: deadline}
 }
@@ -105,7 +105,7 @@ func (r *Reader) archived(v ledger.View, slot ledger.Slot, by snapshot.Asker) (l
 		return absent(ledger.SlotNotIndexed)
 	case err != nil:
 		return ledger.BlockAnswer{}, err
-	case next == nil: // the archive ends below the slot
+	case next == nil: // the archive has no block at or above the slot
 		blocks := blocksOf(v)
 		if len(blocks) == 0 { // damage took them
 			return absent(ledger.SlotNotIndexed)
@@ -115,7 +115,7 @@ func (r *Reader) archived(v ledger.View, slot ledger.Slot, by snapshot.Asker) (l
 	if next.Slot == slot {
 		return ledger.BlockAnswer{Block: next, Commitment: v.Head.CommitmentOf(slot)}, nil
 	}
-	return unlessHeld(slot, next)
+	return noBlock(slot, next)
 }
 
 // WholeFrom returns the slot from which on no block of the chain is missing, in memory or the archive, up to the tip of a view.

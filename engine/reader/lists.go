@@ -8,19 +8,19 @@ import (
 	"ledgerd/shard/giveway"
 )
 
-// page is a part of a list of accounts, and the key that the next one begins behind, unknown at the end.
+// page is a part of a list of accounts, and the key after which the next page begins, unknown at the end.
 type page struct {
 	items       []ledger.Account
 	next        ledger.Opt[ledger.Pubkey]
 	dataUnknown bool // of accounts that the query passed over
 }
 
-// Program returns the accounts a program is known to own, in pubkey order, past a key if
-// one is given, and the key that the next page begins behind, unknown at the end. View.Lacks says whether some may be missing, because a filter excludes
-// them or the source shows only accounts that are written. If neither an account at the program's key nor
-// an account it owns is held, it returns a *ledger.NotFoundError. A page of which the query takes few accounts may end before
-// the limit. The accounts are the caller's, in the capacity of room if
-// that is large enough; after an error a shard may still write there, so the caller must not reuse room.
+// Program returns the accounts that a program is known to own, in pubkey order, after a key if
+// one is given, and the key after which the next page begins, unknown at the end. View.Lacks says whether some accounts may be
+// missing, because a filter excludes them or the source shows only accounts that are written. If neither an account at the
+// program's key nor an account it owns is held, it returns a *ledger.NotFoundError. A page may end before the limit if few accounts
+// match Query.Where. The accounts belong to the caller; they are in room if its capacity is
+// large enough. After an error a shard may still write there, so the caller must not reuse room.
 func (r *Reader) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error) {
 	p, v, err := r.list(q, shard.Members{Group: program, Where: q.Where}, after, limit, room)
 	v.Lacks, v.DataUnknown = !r.holdsAllOf(program), p.dataUnknown
@@ -30,7 +30,8 @@ func (r *Reader) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt
 // tokenLists are what the shards list token accounts by.
 var tokenLists = [...]shard.Kind{ledger.OfWallet: shard.ByWallet, ledger.OfDelegate: shard.ByDelegate, ledger.OfMint: shard.ByMint}
 
-// Tokens is Program for token accounts of whom the query says. Those of a mint are none where the shards do not index them.
+// Tokens is Program for the token accounts of owner, which Query.TokensOf says to be a wallet, a delegate or a mint. The list of a
+// mint is empty if the shards do not index mints.
 func (r *Reader) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error) {
 	p, v, err := r.list(q, shard.Members{Group: owner, By: tokenLists[q.TokensOf]}, after, limit, room)
 	v.Lacks = !r.holdsAllOf(ledger.TokenProgram) || !r.holdsAllOf(ledger.Token2022Program)
@@ -52,12 +53,12 @@ func (r *Reader) holdsAllOf(program ledger.Pubkey) bool {
 	return c.ShowsAll && c.Filter.ListsOwner(program)
 }
 
-// turnAfter is how many accounts read at once are work enough to yield after. On a processor that other programs want, each
-// yield can wait for one of their slices, and a subscriber may ask for 10,000 short lists.
+// turnAfter is how many accounts a query reads before it yields the processor. A yield is not free: on a processor that other
+// programs want it may last one of their time slices, and a subscriber may query 10,000 short lists.
 const turnAfter = 64
 
-// mostVisits is how often the shards are asked for one page of a list of which few accounts are taken: they look at 65,536 accounts in all,
-// which takes some 10 ms.
+// mostVisits bounds the queries to shards for one page of a list with Query.Where: they examine 65,536 accounts in all, which takes
+// some 10 ms.
 const mostVisits = 256
 
 // members reads a list from the shards one after the other, into the capacity of to; the order of shards is the order of keys.

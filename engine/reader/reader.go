@@ -25,7 +25,7 @@ type Config struct {
 type Coverage struct {
 	Complete  bool           // every account of the ledger is held
 	ShowsAll  bool           // the source, or what was imported, shows every account of the ledger
-	Filter    *ledger.Filter // which of them are held; nil: all
+	Filter    *ledger.Filter // which accounts are held; nil: all
 	SkipVotes bool           // vote transactions are not held
 }
 
@@ -49,7 +49,7 @@ func (r *Reader) Cover(c Coverage) { r.coverage.Store(&c) }
 // ReadArchive has blocks that memory does not hold read from an archive.
 func (r *Reader) ReadArchive(a *snapshot.Archive) { r.archive.Store(a) }
 
-// Archive returns what ReadArchive was told, nil before.
+// Archive returns the archive that ReadArchive set, nil before.
 func (r *Reader) Archive() *snapshot.Archive { return r.archive.Load() }
 
 // view returns the view that a query is answered from. It waits for the query's MinSlot for at most its Wait.
@@ -113,7 +113,7 @@ func (r *Reader) ownerOf(key *ledger.Pubkey) *shard.Shard {
 // Account returns a live account without its token facts, which Accounts and Tokens return. For a
 // missing one it returns a *ledger.NotFoundError.
 func (r *Reader) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, ledger.View, error) {
-	// A look needs no deadline, so no clock is read.
+	// TryAccount needs no deadline, so no clock is read.
 	if v, err := r.view(q); err != nil {
 		return ledger.Account{}, v, err
 	} else if a, found, answered := r.ownerOf(&key).TryAccount(key, v.Tip().Version); answered {
@@ -162,7 +162,7 @@ func (r *Reader) Mints(q ledger.Query, keys []ledger.Pubkey) ([]*ledger.Mint, le
 // scatterKeys bounds the keys that one query to a shard reads.
 const scatterKeys = 256
 
-// Scatter has each shard answer for those of some keys that it owns, and returns the answers in the order of keys, all at one version.
+// Scatter queries each shard for the keys that it owns, and returns the answers in the order of keys, all at one version.
 func Scatter[R any](shards []*shard.Shard, keys []ledger.Pubkey, v ledger.Version, deadline time.Time,
 	ask func(s *shard.Shard, keys []ledger.Pubkey, v ledger.Version, deadline time.Time, out []R) error) ([]R, error) {
 	out := make([]R, len(keys)) // of this call alone: after an error a shard may still write there

@@ -35,7 +35,7 @@ func (r *Reader) Transaction(q ledger.Query, sig ledger.Signature) (a ledger.Tra
 	return a, v, err
 }
 
-// transaction returns the transaction with a signature, from disk only where that is said, and only where memory cannot answer.
+// transaction returns the transaction with a signature. It searches the disk only if disk is true and memory does not have it.
 func (r *Reader) transaction(v ledger.View, sig ledger.Signature, disk bool, by snapshot.Asker) (*ledger.Transaction, error) {
 	if t := r.inBlocks(blocksOf(v), sig); t != nil {
 		return t, nil
@@ -91,13 +91,13 @@ func (r *Reader) knowsAddress(v ledger.View, in ledger.TransactionRange, by snap
 		return err
 	}
 	one, walkErr := r.transactions(v, ledger.TransactionRange{Address: in.Address, Limit: 1}, by)
-	if walkErr != nil || len(one.Transactions) > 0 || one.Next.Known { // it may be named in what was not looked through
+	if walkErr != nil || len(one.Transactions) > 0 || one.Next.Known { // a transaction that was not examined may name it
 		return walkErr
 	}
 	return err
 }
 
-// transactions walks over the blocks of a range and takes the transactions that are wanted.
+// transactions walks over the blocks of a range and collects the wanted transactions.
 func (r *Reader) transactions(v ledger.View, in ledger.TransactionRange, by snapshot.Asker) (ledger.TransactionPage, error) {
 	w := walk{TransactionRange: in, wanted: txstore.Wanted{Success: in.Success}}
 	if err := r.fill(v, &w, by); err != nil {
@@ -115,7 +115,7 @@ func (r *Reader) historyFrom(v ledger.View) ledger.Slot {
 	return r.WholeFrom(v)
 }
 
-// fill takes the transactions of a page, from memory and disk.
+// fill collects the transactions of a page, from memory and disk.
 func (r *Reader) fill(v ledger.View, w *walk, by snapshot.Asker) (err error) {
 	if w.before, err = r.bound(v, w.Before, by); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (r *Reader) fill(v ledger.View, w *walk, by snapshot.Asker) (err error) {
 	return err
 }
 
-// inMemory takes transactions of the blocks that memory holds, and reports whether the page ends there.
+// inMemory collects transactions of the blocks that memory holds, and reports whether the page ends there.
 func (r *Reader) inMemory(v ledger.View, w *walk) (ends bool) {
 	if w.Address.Known {
 		if w.wanted.Key = r.Stored.Key(&w.Address.Value); w.wanted.Key == 0 {
@@ -149,15 +149,15 @@ func (r *Reader) inMemory(v ledger.View, w *walk) (ends bool) {
 		if w.OldestFirst {
 			b = blocks[i]
 		}
-		if b.MayHave(w.wanted) && w.look(b) {
+		if b.MayHave(w.wanted) && w.collect(b) {
 			return true
 		}
 	}
 	return false
 }
 
-// onDisk takes transactions of the blocks that only the archive holds, and reports whether the page ends there. After an error the walk is not to be
-// used any more.
+// onDisk collects transactions of the blocks that only the archive holds, and reports whether the page ends there. After an error
+// the caller must not use the walk any more.
 func (r *Reader) onDisk(v ledger.View, w *walk, by snapshot.Asker) (bool, error) {
 	a := r.archive.Load()
 	if a == nil || v.Head.Floor == 0 {
@@ -171,8 +171,9 @@ func (r *Reader) onDisk(v ledger.View, w *walk, by snapshot.Asker) (bool, error)
 		if blocks++; blocks == 1 {
 			began = time.Now()
 		}
-		w.keys += c.Lines // a line of a filter is looked into faster than a key is
-		// The first may be the block that the page begins in. One that names no key may have no transaction that the page can end with.
+		w.keys += c.Lines // examining a line of a filter takes less time than examining a key
+		// The page does not end in the first block, since it may begin there, nor in a block that names no keys, since that
+		// may have no transaction to end with.
 		over := blocks > 1 && (w.keys > mostKeys || time.Since(began) > diskTime || time.Until(by.Deadline) < diskTime)
 		if !c.Named && (!over || c.Lines == 0) {
 			return true, nil
@@ -186,7 +187,7 @@ func (r *Reader) onDisk(v ledger.View, w *walk, by snapshot.Asker) (bool, error)
 			w.wanted.Key = stored.Key(&w.Address.Value)
 		}
 		if w.wanted.Key != 0 || !w.Address.Known {
-			ends = w.look(packed)
+			ends = w.collect(packed)
 		}
 		if !ends && over {
 			ends, w.page.Next = true, ledger.Some(packed.Signature(w.last(packed.Len())))
@@ -209,9 +210,9 @@ func (r *Reader) bound(v ledger.View, sig ledger.Opt[ledger.Signature], by snaps
 }
 
 const (
-	turnKeys = 1 << 14 // keys that are looked through between two turns of others: some ten microseconds of work
-	mostKeys = 1 << 22 // keys that are looked through for one page: some milliseconds
-	// diskTime is how long blocks on disk are looked through for one page, at least two of them: others wait for a turn meanwhile.
+	turnKeys = 1 << 14 // keys that a walk examines between two yields: some ten microseconds of work
+	mostKeys = 1 << 22 // keys that a walk examines for one page: some milliseconds
+	// diskTime is how long a walk examines blocks on disk for one page, at least two of them: other clients wait meanwhile.
 	diskTime = 25 * time.Millisecond
 )
 
@@ -221,17 +222,17 @@ type walk struct {
 	before, after *ledger.Transaction // nil: an open end
 	wanted        txstore.Wanted
 	page          ledger.TransactionPage
-	keys          int // that were looked through
+	keys          int // that were examined
 }
 
-// within returns those of blocks, which are oldest first, that the range reaches into.
+// within returns those of blocks, which are oldest first, that may have transactions in the range.
 func (w *walk) within(blocks txstore.Chain) txstore.Chain {
 	from, to := w.slots(math.MaxUint64 - 1)
 	blocks = blocks[blocks.FirstFrom(from):]
 	return blocks[:blocks.FirstFrom(to+1)]
 }
 
-// slots returns from which to which slot the range reaches, at most up to a newest one.
+// slots returns the first and the last slot of the range, which ends at newest at the latest.
 func (w *walk) slots(newest ledger.Slot) (from, to ledger.Slot) {
 	from, to = w.FromSlot.Value, newest
 	if w.after != nil {
@@ -246,7 +247,7 @@ func (w *walk) slots(newest ledger.Slot) (from, to ledger.Slot) {
 	return from, to
 }
 
-// last returns the index of the transaction that the walk comes to last, of so many in a block.
+// last returns the index of the transaction that the walk reaches last in a block of n.
 func (w *walk) last(n int) int {
 	if w.OldestFirst {
 		return n - 1
@@ -254,8 +255,8 @@ func (w *walk) last(n int) int {
 	return 0
 }
 
-// look takes the transactions of a block that are wanted into the page, and reports whether the page ends in this block.
-func (w *walk) look(b *txstore.Block) (ends bool) {
+// collect adds the wanted transactions of a block to the page, and reports whether the page ends in this block.
+func (w *walk) collect(b *txstore.Block) (ends bool) {
 	first, last := 0, b.Len()
 	if w.after != nil && b.Block.Slot == w.after.Slot {
 		first = int(w.after.Index) + 1
@@ -265,7 +266,7 @@ func (w *walk) look(b *txstore.Block) (ends bool) {
 	}
 	had := w.keys
 	var found []int
-	next := -1 // index of the transaction that the next page begins behind
+	next := -1 // index of the transaction after which the next page begins
 	for n := range last - first {
 		index := last - 1 - n
 		if w.OldestFirst {
