@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
-	"net/netip"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -258,39 +257,4 @@ func TestHeldBytesAreWhatIsAllocated(t *testing.T) {
 		}
 		runtime.KeepAlive(h)
 	}
-}
-
-// However many connections of a client read the log slowly, what waits for them is an eighth of the memory and a little for each more: others come back meanwhile.
-func TestNoClientHoldsTheLogOfAll(t *testing.T) {
-	const conns = 20
-	inMemory(t, func(c *Config) { c.History, c.RecentBytes = &fakeHistory{}, 1 }, func(n *node) {
-		a := account(1, 1, programA)
-		a.Known, a.Data = ledger.FieldsShown|ledger.FieldData, ledger.NewData(make([]byte, 128<<10))
-		for slot := range ledger.Slot(256) {
-			a.Lamports = ledger.Lamports(slot)
-			n.script.block(slot+1, a)
-		}
-		back := func() *client {
-			c := n.dial("?resume_from=0")
-			c.expect(resumed("null", 0))
-			return c
-		}
-		var slow []*client
-		for range conns {
-			slow = append(slow, back())
-		}
-		synctest.Wait()
-		share := n.hub.config.Memory.Limit() / clientShare
-		if more := n.hub.memory.Used() - share; more < conns*leastPastBytes*3/4 || more > conns*leastPastBytes*3/2 {
-			t.Errorf("%d bytes are held beside the share of a client, want about %d", more, conns*leastPastBytes)
-		}
-		ours := n.budget()
-		n.client.Key = netip.MustParseAddr("192.0.2.2")
-		back().expect(basicFrame(account(1, 0, programA), 1))
-		for _, c := range slow {
-			_ = c.conn.Close()
-		}
-		synctest.Wait()
-		ledgertest.Equal(t, ours.past.Load(), 0, "bytes of the log that the client holds in the end")
-	})
 }
