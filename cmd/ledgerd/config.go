@@ -144,7 +144,10 @@ func (p *prefixes) UnmarshalText(b []byte) error {
 			if addressErr != nil {
 				return fmt.Errorf("expected addresses or CIDR networks like 10.0.0.0/8, or unix, separated by commas")
 			}
-			network = netip.PrefixFrom(address.Unmap(), address.Unmap().BitLen())
+			network = netip.PrefixFrom(address, address.BitLen())
+		}
+		if a := network.Addr(); a.Is4In6() && network.Bits() >= 96 { // of IPv4, as which peers are compared
+			network = netip.PrefixFrom(a.Unmap(), network.Bits()-96)
 		}
 		*p = append(*p, network.Masked())
 	}
