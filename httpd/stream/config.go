@@ -90,6 +90,8 @@ func CheckOrigins(origins []string) error {
 			return errors.New("the origin * allows all: name no others beside it")
 		case err != nil || u.Scheme == "" || u.Hostname() == "" || strings.HasSuffix(origin, ":") || origin != strings.ToLower(u.Scheme+"://"+u.Host) || strings.Contains(origin, "*"):
 			return fmt.Errorf("origin %q must be a scheme and a host in lower case, such as https://app.example:8443", origin)
+		case u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80":
+			return fmt.Errorf("origin %q must be a scheme and a host, without the port that browsers leave out", origin)
 		}
 	}
 	return nil

@@ -76,7 +76,7 @@ func TestImpossibleOriginsAreFound(t *testing.T) {
 	}
 	for _, bad := range []string{
 		"", " ", "null", "app.example", "https://", "//app.example", "https://app.example/", "https://app.example/path", "https://app.example?q",
-		"https://*.example", "https://App.example", "HTTPS://app.example", "https://user@app.example", "https://app.example:", "https://app.example:x", "https://a b",
+		"https://*.example", "https://App.example", "HTTPS://app.example", "https://user@app.example", "https://app.example:", "https://app.example:x", "https://a b", "https://app.example:443", "http://app.example:80",
 	} {
 		ledgertest.ErrorSays(t, CheckOrigins([]string{"https://app.example", bad}), "must be a scheme and a host", "%q", bad)
 	}
