@@ -112,6 +112,12 @@ func TestLibrariesOfSolanaFollow(t *testing.T) {
 		}
 		return all
 	}
+	var all []followed
+	defer func() {
+		if t.Failed() {
+			t.Logf("%+v", all)
+		}
+	}()
 	for run := range 3 {
 		if run == 2 {
 			source += fmt.Sprintf(",slots=%d", newestSlot(node)+300)
@@ -121,7 +127,8 @@ func TestLibrariesOfSolanaFollow(t *testing.T) {
 			start()
 		}
 		node.until("all are told of forks, roots and outcomes", func() bool {
-			return !slices.ContainsFunc(follow(), func(f followed) bool {
+			all = follow()
+			return !slices.ContainsFunc(all, func(f followed) bool {
 				return f.Starts <= run || f.Forks <= run || f.Root == 0 || f.Signatures == 0 || f.Parsed == 0 && f.Name != "solana-go"
 			})
 		})
@@ -134,12 +141,6 @@ func TestLibrariesOfSolanaFollow(t *testing.T) {
 			want[key] = a.Data
 		}
 	}
-	var all []followed
-	defer func() {
-		if t.Failed() {
-			t.Logf("%+v", all)
-		}
-	}()
 	node.until("what each was told last is what REST says", func() bool {
 		all = follow()
 		return !slices.ContainsFunc(all, func(f followed) bool { return !maps.Equal(f.Accounts, want) || !maps.Equal(f.Members, want) })

@@ -89,28 +89,30 @@ async function kit(fold) {
   const base64 = { encoding: 'base64', ...processed };
   for (;;) {
     const stop = new AbortController();
-    const each = async (pending, take) => {
-      for await (const note of await pending.subscribe({ abortSignal: stop.signal })) if (take(note)) return;
+    const each = async (pending, take, abortSignal = stop.signal) => {
+      for await (const note of await pending.subscribe({ abortSignal })) if (take(note)) return;
     };
-    // A notification that comes in one read with the number of its subscription is lost to kit, as on a busy machine: it asks again then.
-    const known = async (sent) => {
-      for (let count = fold.signatures; count === fold.signatures && !stop.signal.aborted;) {
-        const patience = AbortSignal.any([stop.signal, AbortSignal.timeout(2000)]);
-        for await (const _ of await told.signatureNotifications(sent, { commitment: 'confirmed' }).subscribe({ abortSignal: patience })) {
-          fold.signatures++;
-          break;
-        }
+    // What comes in one read with the number of its subscription is lost to kit, as it may be on a busy machine: another signature is asked for then.
+    const soon = async (pending, take) => {
+      const late = new AbortController();
+      const timer = setTimeout(() => late.abort(), 5000);
+      try {
+        await each(pending, take, AbortSignal.any([stop.signal, late.signal]));
+      } catch (e) {
+        if (!late.signal.aborted) throw e;
+      } finally {
+        clearTimeout(timer);
       }
     };
     const outcomes = async () => {
       while (!stop.signal.aborted) {
         const slot = await rpc.getSlot({ commitment: 'confirmed' }).send();
         const block = await rpc.getBlock(slot, { transactionDetails: 'signatures', rewards: false, commitment: 'confirmed' }).send();
-        await each(told.signatureNotifications(signature(block.signatures[0]), { commitment: 'finalized' }), ({ context, value }) => {
+        await soon(told.signatureNotifications(signature(block.signatures[0]), { commitment: 'finalized' }), ({ context, value }) => {
           assert(context.slot === slot && 'err' in value);
           return true;
         });
-        await known(signature(block.signatures[0]));
+        await soon(told.signatureNotifications(signature(block.signatures[0]), { commitment: 'confirmed' }), () => ++fold.signatures); // which is known by now
       }
     };
     try {
