@@ -93,9 +93,9 @@ func (e *Engine) archiveMore(ctx context.Context, a *snapshot.Archive) (wrote bo
 		return false, nil
 	}
 	final := h.Tip(ledger.Finalized).Slot
-	a.PassOver(final)
 	blocks := sequencer.Blocks(h)
 	blocks = blocks[:blocks.FirstFrom(final+1)]
+	a.PassOver(final, func(from, below ledger.Slot) bool { return blocks.FirstFrom(from) < blocks.FirstFrom(below) })
 	from := blocks.FirstFrom(a.Next())
 	many := blocks[from:]
 	bytes, atOnce := 0, min(archivedBytes, e.config.Retention.Bytes/4)

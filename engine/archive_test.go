@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -102,6 +104,37 @@ func TestPagesOfHistoryEndWhereTheDiskIsSlow(t *testing.T) {
 			if len(found) != 20 || pages < 3 {
 				t.Errorf("oldest first %v: %d transactions on %d pages", oldestFirst, len(found), pages)
 			}
+		}
+		n.mustStop()
+	})
+}
+
+// TestFilesAboveAHoleStopNoHistory copies the newest file of a node that is ahead into the history of one that is not: what lies between is
+// written all the same.
+func TestFilesAboveAHoleStopNoHistory(t *testing.T) {
+	diskTest(t, archiving(), func(t *testing.T, disk *vfstest.Memory, n *subject, block *ledger.Block) {
+		show := func(blocks int) {
+			for range blocks {
+				block = n.finalize(block)
+				pause(10 * time.Millisecond)
+			}
+			pause(2 * archiveRetry)
+		}
+		show(50)
+		n.close()
+		behind, at := disk.Clone(), block
+		n, _ = diskNode(t, disk, archiving())
+		show(100)
+		n.close()
+		paths := slices.DeleteFunc(disk.Paths(), func(path string) bool { return !strings.Contains(path, "/run-") })
+		newest := paths[len(paths)-1]
+		content, err := disk.ReadFile(newest)
+		must(t, errors.Join(err, behind.WriteFile(newest, content)))
+		block = at
+		n, _ = diskNode(t, behind, archiving())
+		show(200)
+		if from := n.Stats().HistoryFrom; from != 100 || n.Head().Floor < block.Slot-20 {
+			t.Errorf("history is held from slot %d on, memory from %d, and the newest is %d", from, n.Head().Floor, block.Slot)
 		}
 		n.mustStop()
 	})

@@ -160,21 +160,34 @@ func (a *Archive) lose(r *run, err error) {
 	}
 }
 
-// PassOver forgets the damaged runs that end above newest, the newest finalized slot of the ledger. Of a damaged run only the
+// PassOver forgets the runs above a hole in which memory holds a block; a file that was copied from another node may leave such a
+// hole. Add takes no block below a run, and memory holds, or will hold, the blocks of the runs that are forgotten. holds reports whether
+// memory holds a block from one slot to below another.
+//
+// PassOver also forgets the damaged runs that end above newest, the newest finalized slot of the ledger. Of a damaged run only the
 // name says its slots, and this ledger wrote no run that ends above newest; Add would take no block up to the slots that these
 // names claim. The files stay.
-func (a *Archive) PassOver(newest ledger.Slot) {
+func (a *Archive) PassOver(newest ledger.Slot, holds func(from, below ledger.Slot) bool) {
 	runs, unused := *a.runs.Load(), *a.unused.Load()
 	n := len(runs)
-	for ; n > 0 && runs[n-1].lost.Load() && runs[n-1].Last > newest; n-- {
-		a.log.Warn("a damaged file of history is not used: the ledger has not come to all of its slots; move it away", "file", runs[n-1].name)
-		unused = unused[:sort.Search(len(unused), func(i int) bool { return unused[i].first >= runs[n-1].First })]
+	for n > 0 && runs[n-1].lost.Load() && runs[n-1].Last > newest {
+		n--
 	}
-	if n < len(runs) {
-		runs = runs[:n:n]
-		a.unused.Store(&unused)
-		a.runs.Store(&runs)
+	for i := 1; i < n; i++ { // below the first of all may be what was dropped
+		if holds(runs[i-1].Last+1, runs[i].First) {
+			n = i
+		}
 	}
+	if n == len(runs) {
+		return
+	}
+	for _, r := range runs[n:] {
+		a.log.Warn("a file of history is not used: the ledger has not come to all of its slots, or holds blocks before it that are not written; move it away", "file", r.name)
+	}
+	unused = unused[:sort.Search(len(unused), func(i int) bool { return unused[i].first >= runs[n].First })]
+	runs = runs[:n:n]
+	a.unused.Store(&unused)
+	a.runs.Store(&runs)
 }
 
 // Next returns the slot after the newest block held, 0 where none is.
