@@ -98,8 +98,10 @@ async function kit(fold) {
       const timer = setTimeout(() => late.abort(), 5000);
       try {
         await each(pending, take, AbortSignal.any([stop.signal, late.signal]));
+        return !late.signal.aborted;
       } catch (e) {
         if (!late.signal.aborted) throw e;
+        return false;
       } finally {
         clearTimeout(timer);
       }
@@ -108,10 +110,11 @@ async function kit(fold) {
       while (!stop.signal.aborted) {
         const slot = await rpc.getSlot({ commitment: 'confirmed' }).send();
         const block = await rpc.getBlock(slot, { transactionDetails: 'signatures', rewards: false, commitment: 'confirmed' }).send();
-        await soon(told.signatureNotifications(signature(block.signatures[0]), { commitment: 'finalized' }), ({ context, value }) => {
+        const final = await soon(told.signatureNotifications(signature(block.signatures[0]), { commitment: 'finalized' }), ({ context, value }) => {
           assert(context.slot === slot && 'err' in value);
           return true;
         });
+        if (!final) continue;
         await soon(told.signatureNotifications(signature(block.signatures[0]), { commitment: 'confirmed' }), () => ++fold.signatures); // which is known by now
       }
     };
