@@ -31,7 +31,7 @@ func (v View) TipSlot() ledger.Slot {
 type Chain struct {
 	View
 
-	Stream bool // the source is one: whether a block without a parent contradicts what is final shows when it is confirmed
+	Stream bool // the source is a stream: a block without a parent is known to contradict what is final only once it is confirmed
 
 	nodes map[ledger.Slot][]*Node // the tree, by slot in arrival order
 	notes map[note]bool
@@ -73,7 +73,7 @@ func (c *Chain) Node(id ledger.BlockID) *Node {
 	return nil
 }
 
-// Placement says where a block belongs that arrived.
+// Placement says where an arrived block belongs.
 type Placement uint8
 
 const (
@@ -83,9 +83,9 @@ const (
 	Waits                      // its parent is not known yet
 )
 
-// Place puts a block above the finalized slot and above its parent's, or of a stream before the first block, where it
-// belongs: in the tree, beside the chain, or among the waiting blocks. It returns the node of a block that is in the tree
-// now or was before. An error means that the source contradicts what is final.
+// Place puts a block where it belongs: into the tree, beside the chain, or among the waiting blocks. The block's slot must be
+// above the finalized slot and above its parent's, or the block must be one that a stream shows before the first block. Place
+// returns the node of a block that is in the tree now or was before. An error means that the source contradicts what is final.
 func (c *Chain) Place(b *ledger.Block) (*Node, Placement, error) {
 	id := idOf(b)
 	if n := c.Node(id); n != nil {
@@ -118,7 +118,7 @@ func (c *Chain) Place(b *ledger.Block) (*Node, Placement, error) {
 // strayed is the error for a block that can never find its place.
 const strayed = "block %d builds on slot %d, beside or below the finalized slot %d: another ledger, or a fork below finality"
 
-// isAt reports whether a block is at a slot and has a hash, or any where that is not known.
+// isAt reports whether a block is at a slot and has a hash, or any hash if hash is not known.
 func isAt(id ledger.BlockID, slot ledger.Slot, hash ledger.Opt[ledger.Hash]) bool {
 	return id.Slot == slot && (!hash.Known || hash.Value == id.Hash)
 }

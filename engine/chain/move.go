@@ -89,8 +89,8 @@ func (c *Chain) Undone(m Move, v ledger.Version) {
 	}
 }
 
-// Appended puts n on the chain, as the tip, where it is not dead any more. v is the version of its record; its Seq and
-// StateHash are not known yet.
+// Appended makes n the tip of the chain; n is not dead any more. v is the version of its record; its Seq and StateHash are
+// not known yet.
 func (c *Chain) Appended(n *Node, v ledger.Version) {
 	n.Version, n.Dead = v, false
 	if c.recovered == unbounded {

@@ -26,7 +26,7 @@ func (c *Chain) WaitsTooLong() bool {
 	return bytes > MaxWaitingBytes || n > 0 && c.Waiting[n-1].Slot()-c.Waiting[0].Slot() >= maxWaitingSlots
 }
 
-// WaitingChild takes out the lowest waiting block that builds on the block named, nil if there is none.
+// WaitingChild removes and returns the lowest waiting block that builds on parent, nil if there is none.
 func (c *Chain) WaitingChild(parent ledger.BlockID) *Node {
 	for i, n := range c.Waiting {
 		if buildsOn(n.Block, parent) {
@@ -75,7 +75,7 @@ func (c *Chain) waitingParent(w *Node) *Node {
 	return c.waitingAt(w.Block.ParentSlot, w.Block.PreviousBlockhash)
 }
 
-// waitingAt returns the first waiting block at a slot with a hash, or any where that is not known; nil if there is none.
+// waitingAt returns the first waiting block at a slot with a hash, or with any hash if hash is not known; nil if there is none.
 func (c *Chain) waitingAt(slot ledger.Slot, hash ledger.Opt[ledger.Hash]) *Node {
 	for _, w := range c.Waiting {
 		if isAt(w.ID(), slot, hash) {

@@ -12,12 +12,15 @@
 //	x × n     n items, one after the other
 //
 // An event or record starts with the format version (u8) and its kind (u8). It is written in the
-// lowest version that can tell what it says. Of events version 2 adds what a transaction failed
-// with, version 3 account data, version 4 accounts that are only read; of records version 2 adds the wallet before an update, version 3 that a block became final by
-// depth, version 4 a horizon and the level of base state, version 5 what a transaction failed with,
-// version 6 account data, version 7 accounts that are only read. So a record keeps its
-// bytes when a newer program reads it and writes it again, and an older program refuses only the
-// records that it cannot understand.
+// lowest version that can express it:
+//
+//	events   2 the errors of transactions, 3 account data, 4 accounts that are only read
+//	records  2 the wallet before an update, 3 that a block became final by depth,
+//	         4 a horizon and the level of base state, 5 the errors of transactions,
+//	         6 account data, 7 accounts that are only read
+//
+// So a record keeps its bytes when a newer program reads it and writes it again, and an older
+// program refuses only the records that it cannot understand.
 //
 // Each value has exactly one encoding, so that equal bytes mean equal values: decoders refuse
 // everything the encoders would not write. What a value marks as unknown is not written.

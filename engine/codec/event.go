@@ -46,7 +46,7 @@ func eventFormat(e ledger.Event) byte {
 	case *ledger.Block:
 		if needs := writesNeed(e.Accounts, formatDataEvent, formatReadOnlyEvent); needs > 0 {
 			return needs
-		} else if tellsErr(e) {
+		} else if hasErr(e) {
 			return formatErrEvent
 		}
 	case *ledger.BaseState:
@@ -55,7 +55,7 @@ func eventFormat(e ledger.Event) byte {
 	return formatVersion
 }
 
-// writesNeed returns the format version that writes need, of one that tells data and one that tells which accounts are only read; 0 for neither.
+// writesNeed returns the format version that writes need: readOnly if an account is only read, data if only that is needed, else 0.
 func writesNeed(writes []ledger.AccountWrite, data, readOnly byte) (format byte) {
 	for i := range writes {
 		if writes[i].OnlyRead() {
@@ -67,8 +67,8 @@ func writesNeed(writes []ledger.AccountWrite, data, readOnly byte) (format byte)
 	return format
 }
 
-// tellsErr reports whether a transaction of the block says what it failed with.
-func tellsErr(b *ledger.Block) bool {
+// hasErr reports whether a transaction of the block has an error.
+func hasErr(b *ledger.Block) bool {
 	return slices.ContainsFunc(b.Transactions, func(t ledger.Transaction) bool { return t.Err != "" })
 }
 
@@ -103,7 +103,7 @@ func DecodeEvent(b []byte) (ledger.Event, error) {
 	return e, nil
 }
 
-// BlockSlot returns the slot of an encoded block, of which it reads no more, and whether it is one.
+// BlockSlot returns the slot of an encoded block without decoding the rest. It returns false if b is not a block.
 func BlockSlot(b []byte) (ledger.Slot, bool) {
 	const head = 3 // format version, kind, flags
 	if len(b) <= head || b[1] != kindBlock {
@@ -285,7 +285,7 @@ func (d *decoder) mintWrite(m *ledger.MintWrite) {
 	d.mint(&m.Mint)
 }
 
-// appendWrites appends lists of account writes, with their data where the format tells data, and of mint writes.
+// appendWrites appends a list of account writes, with their data if the format has data, and a list of mint writes.
 func appendWrites(dst []byte, accounts []ledger.AccountWrite, mints []ledger.MintWrite, withData bool) []byte {
 	return appendList(appendList(dst, accounts, withData, appendWrite), mints, withData, appendMintWrite)
 }

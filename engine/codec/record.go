@@ -95,9 +95,9 @@ func recordFormat(r *ledger.Record) byte {
 	switch needs := writesNeed(writes, formatData, formatReadOnly); {
 	case needs > 0:
 		return needs
-	case accountsTellData(r):
+	case accountsHaveData(r):
 		return formatData
-	case r.Block != nil && tellsErr(r.Block):
+	case r.Block != nil && hasErr(r.Block):
 		return formatErr
 	case r.Horizon.Known, r.Base != nil && r.Base.Level.Known:
 		return formatHorizon
@@ -112,8 +112,8 @@ func recordFormat(r *ledger.Record) byte {
 	return formatVersion
 }
 
-// accountsTellData reports whether an update or an account of the record tells its data.
-func accountsTellData(r *ledger.Record) bool {
+// accountsHaveData reports whether an update or an account of the record has its data.
+func accountsHaveData(r *ledger.Record) bool {
 	for i := range r.Updates {
 		if r.Updates[i].Account.Known&ledger.FieldData != 0 || r.Updates[i].DataBefore.Known {
 			return true
@@ -178,7 +178,7 @@ func DecodeRecord(b []byte) (*ledger.Record, error) {
 	return r, nil
 }
 
-// levelOf returns the level of base state that the flags of its record say.
+// levelOf returns the level of base state from the flags of its record.
 func levelOf(flags byte) (level ledger.Opt[ledger.Commitment]) {
 	switch {
 	case flags&recordProcessed != 0:

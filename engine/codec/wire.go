@@ -40,7 +40,7 @@ const LegacyTransaction = -1
 // ErrTransactionVersion says that a transaction has a version this package cannot read.
 var ErrTransactionVersion = errors.New("unsupported transaction version")
 
-// WireTransaction is what the wire format of a transaction tells without its metadata.
+// WireTransaction is what the wire format of a transaction contains; its metadata is elsewhere.
 type WireTransaction struct {
 	Version    int                // LegacyTransaction, 0 or 1
 	Signatures []ledger.Signature // at least one; the first names the transaction
@@ -48,10 +48,10 @@ type WireTransaction struct {
 	StaticKeys []ledger.Pubkey // the keys the message holds itself, signers first; others only metadata tells
 }
 
-// MessageHeader counts the signers among the static keys, and the last of these and of the others that are not written.
+// MessageHeader counts the static keys that sign, the last of these that are read-only, and the last of the others that are.
 type MessageHeader struct{ Required, ReadonlySigned, ReadonlyUnsigned byte }
 
-// IsReadOnly reports whether the transaction does not ask to write the static key of an index.
+// IsReadOnly reports whether the transaction requests no write access to the static key with index i.
 func (t *WireTransaction) IsReadOnly(i int) bool {
 	if required := int(t.Header.Required); i < required {
 		return i >= required-int(t.Header.ReadonlySigned)
