@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// archivedBlocks are how many finalized blocks wait before they are written, which makes few files; archivedBytes are how many bytes of
-	// them are written at once, or wait at most: what waits stays in memory longer than it was told to.
+	// archivedBlocks is how many finalized blocks gather before they are written, so that there are few files. archivedBytes bounds
+	// the bytes that gather, and that are written at once: blocks that wait stay in memory beyond their retention.
 	archivedBlocks, archivedBytes = 256, 32 << 20
 	// archiveShare is the part of a core that writing takes.
 	archiveShare = 0.1
-	// archiveReserve is how many times as much as ingest the archive leaves free: it goes before snapshots stop.
+	// archiveReserve is how many times the free space of ingest the archive leaves: so it shrinks before snapshots stop.
 	archiveReserve = 3
-	// archiveRetry is how long after a failure, or with no new block, the disk is looked at again.
+	// archiveRetry is how long after a failure, or without a new block, the disk is checked again.
 	archiveRetry = time.Second
 )
 
@@ -40,8 +40,8 @@ func (e *Engine) openArchive() error {
 	return nil
 }
 
-// archivedBelow returns the slot below which memory may drop finalized blocks: those above are not on disk yet. While the disk takes none,
-// memory waits for nothing.
+// archivedBelow returns the slot below which memory may drop finalized blocks: higher blocks are not on disk yet. While the archive
+// cannot be written, there is no such bound.
 func (e *Engine) archivedBelow() ledger.Slot {
 	if a := e.Archive(); a != nil && !e.archiveFails.Load() {
 		return a.Next()
@@ -78,13 +78,13 @@ func (e *Engine) archive(ctx context.Context) {
 	}
 }
 
-// archiveMore makes room where the disk runs short, and writes the finalized blocks that are not in the archive once they are many. It
-// reports whether it wrote some: there may be more.
+// archiveMore makes room if the disk runs short, and writes the finalized blocks that are not in the archive once there are enough.
+// It reports whether it wrote some: there may be more.
 func (e *Engine) archiveMore(ctx context.Context, a *snapshot.Archive) (wrote bool, err error) {
 	room := e.archiveRoom()
 	if room < 0 {
 		for room < 0 && a.Stats().Runs > 0 {
-			room += a.Shrink() // some disks tell that later
+			room += a.Shrink() // some file systems report freed space late
 		}
 		return false, errNoRoom
 	}

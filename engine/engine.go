@@ -39,9 +39,9 @@ type Config struct {
 	Dir       *datadir.Dir        // it is bound to what is held of the ledger
 	Shards    int                 // 0: one for each core
 	Retention sequencer.Retention // 0: 9000 slots, 2 GiB; an eighth of MemoryLimit, if that is less
-	Fetcher   ledger.Fetcher      // where accounts are fetched that are asked for and not held; nil: nowhere
-	MintsOnly bool                // of those only the mints that a stream shows in part, for which nobody asks
-	FetchUpTo int64               // accounts held, from which on none is fetched any more; 0: never
+	Fetcher   ledger.Fetcher      // fetches accounts that a query names and that are not held; nil: none are fetched
+	MintsOnly bool                // Fetcher fetches only mints that a stream shows in part, and nothing for queries
+	FetchUpTo int64               // how many accounts may be held before no more are fetched; 0: any number
 	MayFetch  func() bool         // whether there is memory for what is fetched; nil: always
 	// MemoryLimit is what the process may take, in bytes; 0: as much as it wants. The unfinalized part of the ledger takes a
 	// share of it, and ingest pauses at that.
@@ -72,7 +72,7 @@ type Engine struct {
 
 	config  Config
 	info    atomic.Pointer[ledger.SourceInfo]   // of the source or, in a cluster, of the ledger
-	data    atomic.Pointer[ledger.DataPrograms] // whose accounts are held with their data; nil: nobody's
+	data    atomic.Pointer[ledger.DataPrograms] // the programs whose accounts are held with their data; nil: none
 	shards  []*shard.Shard
 	stored  *txstore.Store       // the transactions of blocks
 	seq     *sequencer.Sequencer // belongs to the recovery, and then to the writer; any goroutine reads its counters
@@ -89,7 +89,7 @@ type Engine struct {
 	archiveFails atomic.Bool  // the disk takes no history at the moment
 }
 
-// retentionShare is the part of the memory limit, one in so many, that the blocks of the past may take, however many of them are asked for.
+// retentionShare bounds the retained blocks to one part in so many of the memory limit, whatever Retention says.
 const retentionShare = 8
 
 // New returns an engine that does nothing yet.
@@ -251,18 +251,20 @@ func (e *Engine) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, led
 	return e.fill.Account(q, key, a, v, err)
 }
 
-// Want has held accounts completed as a question for them would do it, without waiting for that, where data is held.
+// Want fetches what is not known of held accounts, as a query for them would, and does not wait. It does nothing on a node that
+// holds no data.
 func (e *Engine) Want(keys ...ledger.Pubkey) {
 	if e.fill != nil && e.data.Load() != nil && !e.config.MintsOnly && e.writer.Writes() {
 		e.fill.Want(keys...)
 	}
 }
 
-// sysvarAge is how many slots below the finalized one the data of a sysvar may be of. The runtime changes it in every block, and of that a source
-// shows nothing which tells what transactions write alone.
+// sysvarAge bounds how many slots the data of a sysvar may lag behind the finalized slot. The runtime changes it in every block, and
+// a source that shows only what transactions write does not show that.
 const sysvarAge = 32
 
-// lacks reports whether fields of an account are unknown, or its data, where that is held, or whether it is a sysvar's and too old.
+// lacks reports whether fields of an account are unknown or, if the node holds its data, whether the data is unknown or is that of a
+// sysvar and too old.
 func (e *Engine) lacks(a *ledger.Account) bool {
 	if a.Unknown() != 0 || !e.data.Load().Keep(&a.Owner) {
 		return a.Unknown() != 0

@@ -20,7 +20,7 @@ import (
 const (
 	// exportPiece is how many accounts or mints one exported event holds.
 	exportPiece = 1000
-	// exportBytes bounds what the data of an event takes, but for its last account, so that it can be read back.
+	// exportBytes bounds the data of an event, except for that of its last account, so that the event can be read back.
 	exportBytes = 16 << 20
 )
 
@@ -222,7 +222,7 @@ func (x *exporter) anew(slot ledger.Slot, v ledger.Version, keys []ledger.Pubkey
 	}
 	closed, written := &ledger.BaseState{Level: ledger.Some(level)}, &ledger.BaseState{Level: ledger.Some(level)}
 	if x.newest = max(x.newest, slot); x.newest > slot && slot > x.above {
-		x.newest++ // base state that equals some of before the block below would be taken for that, come again
+		x.newest++ // base state that equals one from before the block below would be taken for a repetition of that one
 	}
 	x.above = slot
 	for i, k := range keys {
@@ -297,5 +297,5 @@ func (x *exporter) base(ctx context.Context, slot ledger.Slot, version ledger.Ve
 	return failed
 }
 
-// scanDeadline bounds one question of an export. It is long, since no client waits for it.
+// scanDeadline bounds one query of an export. It is long, since no client waits for it.
 const scanDeadline = time.Minute

@@ -63,7 +63,7 @@ func (r *recovery) run(ctx context.Context, use func(context.Context) error) err
 // restore fills the shards, which do not run yet, from the newest snapshot that is whole.
 // Damaged snapshots are skipped: the log begins before the older of two snapshots, and at record 1
 // as long as there are fewer than two. Snapshots share all of their history but its newest file, so a damaged file of it is no reason to
-// skip one: its blocks are lost, and no others.
+// skip a snapshot: only the blocks of that file are lost.
 func (r *recovery) restore(ctx context.Context) error {
 	r.node.progress.begin("opening the snapshot", 0)
 	var err error
@@ -288,8 +288,8 @@ func (r *recovery) replay(ctx context.Context) error {
 	return nil
 }
 
-// explain adds to the error of a log that cannot be replayed the log's path and the snapshots to go back to, or that the loaded
-// snapshot is to blame.
+// explain adds to the error of a log that cannot be replayed the log's path and the snapshots that an operator can go back to, or
+// says that the loaded snapshot is at fault.
 func (r *recovery) explain(ctx context.Context, err error) error {
 	if !errors.Is(err, wal.ErrCorrupt) && !errors.Is(err, wal.ErrMissing) && !errors.Is(err, ledger.ErrCorrupt) {
 		return err

@@ -7,9 +7,9 @@ import (
 	"ledgerd/shard"
 )
 
-// State returns every live account at the finalized tip of a head, in pubkey order, and after them the facts of every mint: each as base state of
-// its own, which is valid until the next one. The head must be the newest. What is walked does not change while the engine goes on; until it is
-// released it takes memory.
+// State returns every live account at the finalized tip of a head, in pubkey order, and after them the facts of every mint: each as
+// base state of its own, which is valid until the next one. The head must be the newest. The walk sees a frozen copy, which does not
+// change while the engine goes on, and takes memory until release is called.
 func (e *Engine) State(h *ledger.Head) (all iter.Seq[*ledger.BaseState], release func(), err error) {
 	at := h.Tip(ledger.Finalized)
 	frozen, err := shard.FreezeAll(e.shards, at.Version)

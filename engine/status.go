@@ -36,7 +36,7 @@ func (e *Engine) Status() ledger.NodeStatus {
 	return s
 }
 
-// halt returns why the node takes no blocks, "" while it takes what comes.
+// halt returns why the node applies no blocks, "" while it applies new ones.
 func (e *Engine) halt() string {
 	if why := e.FenceReason(); why != "" {
 		return why
@@ -67,7 +67,7 @@ func (e *Engine) halt() string {
 	return ""
 }
 
-// lag returns why a node that takes what comes is behind, "" while it is not.
+// lag returns why a node that applies new blocks is behind, "" while it is not.
 func (e *Engine) lag() string {
 	switch lag := e.writer.Lag(); {
 	case lag != "":

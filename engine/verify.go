@@ -12,8 +12,8 @@ import (
 	"ledgerd/snapshot/wal"
 )
 
-// matchLog returns the kind of a snapshot's record in the log, after comparing the state hash that it names with that of the snapshot's meta.
-// If the log is damaged there, the snapshot may be right: the replay, which begins at the record, returns what is wrong with the log.
+// matchLog returns the kind of a snapshot's record in the log, after comparing the record's state hash with that of the snapshot's
+// meta. If the log is damaged there, the snapshot may be right: the replay, which begins at the record, reports the damage.
 func (r *recovery) matchLog(ctx context.Context, m *snapshot.Meta, file string) (kind ledger.RecordKind, err error) {
 	logged := m.StateHash
 	_, err = wal.NewReader(r.node.config.Dir.FS(), r.node.config.Dir.LogDir(), m.Version).Read(ctx, func(commit []wal.Entry) error {
