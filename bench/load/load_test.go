@@ -120,8 +120,13 @@ func TestLoadCountsEveryRequestOnce(t *testing.T) {
 				}
 				echo(w, r)
 			})
+			addresses := func() int {
+				mu.Lock()
+				defer mu.Unlock()
+				return len(from)
+			}
 			counts := NewCounts()
-			for verified.Load() == 0 || counts.Statuses[404] == 0 {
+			for verified.Load() == 0 || counts.Statuses[404] == 0 || addresses() < max(1, len(c.Dial.From)) { // on a busy machine one connection may take them all
 				counts.Merge(l.Phase(t.Context(), pace))
 			}
 			if int64(counts.Answered()) != asked.Load() || int64(counts.Statuses[404]) != missing.Load() || len(counts.Errors)+len(counts.Wrong) > 0 {
