@@ -12,10 +12,10 @@ import (
 // How long the records of a list get, in bytes of text. What was read for them takes no more.
 const (
 	accountText = 240 // at most
-	tokenText   = 420 // where nobody else may spend from it
-	dataText    = 280 // of a usual token account: what more there is, is known when it was read
+	tokenText   = 420 // without a delegate
+	dataText    = 280 // of a usual token account: the length of longer data is known once it was read
 
-	// pageData is how much text of data a page of a list has at most, but for its first account, which may be longer.
+	// pageData bounds the text of data on a page of a list, except for the first account, which may be longer.
 	pageData = 4 << 20
 )
 
@@ -84,13 +84,13 @@ func (r *request) tokens() error {
 }
 
 const (
-	// TokenPage is how many token accounts are read at once where all of a list are looked through, by either door.
+	// TokenPage is how many token accounts a request reads at once if it examines a whole list, in REST and at a door.
 	TokenPage = 1000
 	// ListTime is how long that may take before the answer begins.
 	ListTime = 5 * time.Second
 )
 
-// holders answers the token accounts that hold the most of a mint, all at one version. Every one of them is looked at.
+// holders answers the token accounts that hold the most of a mint, all at one version. It examines every token account of the mint.
 func (r *request) holders() error {
 	mint, err := r.key("pubkey", errPubkey)
 	if err != nil {
@@ -150,7 +150,8 @@ func (r *request) program() error {
 // Lister is what lists accounts by one key, as Program of a [Ledger] does.
 type Lister func(q ledger.Query, of ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error)
 
-// list answers a page of the accounts that are listed by the key in the path, which has a name, once there is memory for records with so much text.
+// list answers a page of the accounts that are listed by the key in the path segment called name, once there is memory for records
+// of text bytes each.
 func (r *request) list(kind encode.Kind, name string, malformed error, member string, text int, from Lister) error {
 	key, err := r.key(name, malformed)
 	if err != nil {
@@ -238,8 +239,8 @@ func (r *request) fittingData(accounts []ledger.Account) int {
 	return len(accounts)
 }
 
-// reserveData makes sure of memory for the data of accounts, which is known only when it was read: what is taken for their records already is room for
-// it, too.
+// reserveData reserves memory for the data of accounts, whose length is known only once it was read. Memory that is reserved for
+// their records already counts for it, too.
 func (r *request) reserveData(accounts []ledger.Account) error {
 	bytes := 0
 	for i := 0; r.params.data && i < len(accounts); i++ {
@@ -257,8 +258,8 @@ func (r *request) reserveData(accounts []ledger.Account) error {
 // tagRecord gives the reply the entity tag of the body so far.
 func (r *request) tagRecord() { r.tag = encode.AppendTag(r.tag[:0], r.body, r.partial) }
 
-// MintsOf returns the facts of the mints that accounts are or hold, nil where nothing is known, and the keys of these mints. The query must name the
-// version that the accounts were read at, by its head.
+// MintsOf returns the facts of the mints that accounts are or hold, nil where nothing is known, and the keys of these mints. The head
+// of the query must be the one at which the accounts were read.
 func MintsOf(accounts []ledger.Account, l Ledger, q ledger.Query) (facts map[ledger.Pubkey]*ledger.Mint, keys []ledger.Pubkey, err error) {
 	facts = make(map[ledger.Pubkey]*ledger.Mint)
 	want := func(k ledger.Pubkey) {
@@ -286,7 +287,7 @@ func MintsOf(accounts []ledger.Account, l Ledger, q ledger.Query) (facts map[led
 	return facts, keys, err
 }
 
-// goOn returns the query for more of a view, by the deadline of the one that the view is of.
+// goOn returns a further query at the version of a view, with the deadline of the query that the view is of.
 func goOn(v ledger.View) ledger.Query {
 	return ledger.Query{Commitment: v.Commitment, Head: v.Head, Deadline: v.Deadline}
 }

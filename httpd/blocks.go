@@ -24,7 +24,7 @@ func (r *request) latestBlock() error {
 	return nil
 }
 
-// block answers the block at a slot. A finalized one will never read otherwise.
+// block answers the block at a slot. The answer for a finalized block never changes.
 func (r *request) block() error {
 	slot, ok := parseDecimal(r.variable("slot"))
 	if !ok {
@@ -82,8 +82,8 @@ func (r *request) history() error {
 	return err
 }
 
-// transactions makes the body of the page of transactions that is asked for and where the next page begins, behind what opens it. It
-// returns the slot from which on transactions are held.
+// transactions makes the body: opening, the requested page of transactions, and where the next page begins. It returns the slot from
+// which on transactions are held.
 func (r *request) transactions(opening string) (heldFrom ledger.Slot, err error) {
 	p := &r.params
 	if err := r.reserve(p.limit * transactionBytes); err != nil {

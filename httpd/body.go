@@ -12,8 +12,8 @@ import (
 const (
 	// maxKeptBytes is the longest buffer that a request keeps for the next exchange.
 	maxKeptBytes = 16 << 10
-	// minPooledBytes is the shortest buffer that is pooled, and maxPooledBytes the longest: lists of the usual length have room in
-	// it. The pools let go of those that nobody asks for.
+	// minPooledBytes is the shortest buffer that is pooled, and maxPooledBytes the longest, in which lists of the usual length fit.
+	// The pools free buffers that are not used.
 	minPooledBytes = 2 * maxKeptBytes
 	maxPooledBytes = minPooledBytes << poolDoublings
 	poolDoublings  = 5
@@ -29,8 +29,8 @@ type answers struct {
 	lists sync.Pool                    // of *[]ledger.Account, empty
 }
 
-// reserve makes sure of so many bytes for the answer before the ledger is asked. What the query waits for is waited for before that: a
-// request that merely waits holds nothing.
+// reserve reserves memory for the answer before the ledger is queried. If the query waits for a slot, reserve waits for that first, so
+// that a request that merely waits holds no memory.
 func (r *request) reserve(bytes int) error {
 	if q := &r.params.query; q.Wait > 0 {
 		if err := r.server.config.Ledger.Await(*q); err != nil {
@@ -41,8 +41,8 @@ func (r *request) reserve(bytes int) error {
 	return r.Reserve(bytes)
 }
 
-// Reserve takes so many bytes, besides those that it has taken, from the budget for answers. ErrUnavailable says that other answers, or those of this client, take all there is.
-// A short answer, which takes none, is never refused.
+// Reserve takes further bytes from the budget for answers. It returns ErrUnavailable if other answers, or those of this client, take
+// all of the budget. A short answer takes nothing and is never refused.
 func (x *Exchange) Reserve(bytes int) error {
 	if bytes <= 0 {
 		return nil
@@ -62,9 +62,9 @@ func (x *Exchange) Reserve(bytes int) error {
 // Fits reports whether an answer may ever have so many bytes.
 func (x *Exchange) Fits(bytes int) bool { return x.server.answers.Fits(bytes) }
 
-// Extend returns the answer of the exchange, which Room returned or it itself, with room for so many more bytes, once there is memory for them. It
-// grows a long one by a quarter at least, and a short one, which takes nothing from the budget, to twice its length, so that one that is extended often
-// is not copied as often.
+// Extend returns answer, which must come from Room or Extend, with room for so many more bytes, after reserving memory for them. To
+// bound the copies, it grows a long answer by a quarter at least, and doubles the capacity of a short one, which takes nothing from
+// the budget.
 func (x *Exchange) Extend(answer []byte, bytes int) ([]byte, error) {
 	if cap(answer)-len(answer) >= bytes {
 		return answer, nil
@@ -81,12 +81,13 @@ func (x *Exchange) Extend(answer []byte, bytes int) ([]byte, error) {
 	}
 	longer := append(x.server.answers.grow(nil, need), answer...)
 	x.holdBytes(x.reserved - more + longBytes(longer) - longBytes(answer))
-	x.body = longer[:0] // which is where the response to a panic is made
+	x.body = longer[:0] // the response to a panic is made in it
 	x.server.answers.reuse(answer)
 	return longer, nil
 }
 
-// Foresee returns the answer of the exchange as Extend does, or as it is if there is no memory: that refuses nothing.
+// Foresee is Extend for memory that is only expected to be needed: without it, Foresee returns the answer as it is, and the request is
+// not counted as refused.
 func (x *Exchange) Foresee(answer []byte, bytes int) []byte {
 	lacked := x.lacked
 	longer, err := x.Extend(answer, bytes)
@@ -96,11 +97,11 @@ func (x *Exchange) Foresee(answer []byte, bytes int) []byte {
 	return longer
 }
 
-// Settle gives back what is reserved besides the room of an answer, of which a part has been made, and what Keep says.
+// Settle corrects what is reserved to the capacity of the answer made so far, plus the bytes that Keep names.
 func (x *Exchange) Settle(answer []byte) { x.holdBytes(longBytes(answer) + x.kept) }
 
-// holdBytes corrects what is reserved once the length of the answer is known: that it exceeds the
-// estimate is no reason to drop it any more.
+// holdBytes corrects what is reserved once the length of the answer is known. An answer that exceeds the
+// estimate is not dropped any more.
 func (x *Exchange) holdBytes(bytes int) {
 	switch more := bytes - x.reserved; {
 	case more == 0:
@@ -120,7 +121,7 @@ func longBytes(buffer []byte) int {
 	return cap(buffer)
 }
 
-// longRoom returns what a buffer that is grown for so many bytes counts for, at least.
+// longRoom returns what a buffer that is grown for n bytes counts for at least.
 func longRoom(n int) int {
 	switch {
 	case n <= maxKeptBytes:
@@ -139,7 +140,7 @@ func (x *Exchange) grow(n int) {
 	x.body = x.server.answers.grow(x.body, n+512) // more than a list takes besides its records
 }
 
-// grow returns an empty buffer with room for so many bytes: the empty one it is given if that is all it takes.
+// grow returns an empty buffer with room for n bytes: the given one if that has the room.
 func (a *answers) grow(buffer []byte, n int) []byte {
 	if n <= maxKeptBytes || n > maxPooledBytes {
 		return slices.Grow(buffer, n)
@@ -173,7 +174,7 @@ func (a *answers) list() []ledger.Account {
 
 // reuseList takes back room that list returned, or what it became. Nothing may use the accounts any more.
 func (a *answers) reuseList(l []ledger.Account) {
-	clear(l) // lets go of what the accounts point to
+	clear(l) // what the accounts point to can be freed
 	l = l[:0]
 	a.lists.Put(&l)
 }

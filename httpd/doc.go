@@ -1,19 +1,20 @@
-// Package httpd is the REST side of the node: it answers the questions of the interface
-// over a [Ledger] that the caller hands in, and does not know how the ledger is kept. Outside the
-// interface it serves what httpd/console has for people, and shows browsers a page where others get an error record.
+// Package httpd is the REST side of the node: it answers the requests of the interface
+// from a [Ledger] that the caller passes in, and does not know how the ledger is stored. Outside the
+// interface it serves the pages of httpd/console, and shows browsers a page where other clients get an error record.
 //
 // # Nouns
 //
-// A route is one row of the interface: a path of fasthttp/router, its parameters, and the question
-// it asks. An exchange is a request and its response as far as they are alike in every language: a client, its limits, the fields of the
-// response. A request is an exchange of REST: a route, a question, a reply. A page is a resource outside the interface, with one body for everybody.
+// A route is one row of the interface: a path of fasthttp/router, its parameters, and the query
+// it makes. An exchange is the part of a request and its response that REST and the doors share: a client, its limits, the
+// fields of the response. A request is an exchange of REST or at a door. A page is a resource outside the interface, with the same
+// body for every client.
 //
 // # Order
 //
-// Every exchange goes the same way, those that could not be parsed included: its client is
+// Every exchange takes the same steps, even if its request could not be parsed: its client is
 // identified and counted, its head and path are checked, the router finds the route, the route
-// asks the ledger, and the headers that every response carries are set. So no response
-// leaves without them, and nothing of a refused request is looked at further. A file that belongs
+// queries the ledger, and the headers that every response carries are set. So every response
+// has these headers, and nothing of a refused request is examined further. A file that belongs
 // to pages is counted apart: a page and its files count once.
 //
 // # Lifetime

@@ -10,8 +10,8 @@ import (
 	"ledgerd/httpd/wire"
 )
 
-// Door answers the requests of a listener of its own in another language than REST. Clients, limits, keys, connection caps, budgets, the
-// fields of responses and the access log are those of REST.
+// Door answers the requests of a listener of its own in another protocol than REST, such as JSON-RPC. It shares clients, limits, keys,
+// connection caps, budgets, the fields of responses and the access log with REST.
 type Door interface {
 	// Answer makes the response to a request that was counted and has no fault. An error becomes the response of its status.
 	Answer(x *Exchange) error
@@ -29,7 +29,7 @@ func (s *Server) ServeDoor(ln net.Listener, d Door) error {
 // Context returns the request as fasthttp has it. Nothing taken from it outlives Answer.
 func (x *Exchange) Context() *fasthttp.RequestCtx { return x.ctx }
 
-// Client returns the address that its client is told apart by.
+// Client returns the address that identifies the client.
 func (x *Exchange) Client() netip.Addr { return x.client.Key }
 
 // TakeMore counts n more requests for the client: all of them, or none and an error.
@@ -41,8 +41,8 @@ func (x *Exchange) TakeMore(n int) error {
 	return x.limitError()
 }
 
-// TakePage counts the page with a number, of those that are looked through for one answer: each tenth is one more request, so that a long list is
-// not as cheap as a short one.
+// TakePage counts page n of those that are read for one answer: each tenth page counts as one more request, so that a long list
+// costs more than a short one.
 func (x *Exchange) TakePage(n int) error {
 	if n%10 != 0 {
 		return nil
@@ -56,10 +56,11 @@ func (x *Exchange) Room(bytes int) []byte {
 	return x.body
 }
 
-// Reply makes the response a body, with a status, that was computed from a view. Without a head that is the newest.
+// Reply sets status and body of the response, and the view that the body was computed from. A view without a head stands for the
+// newest one.
 func (x *Exchange) Reply(status int, body []byte, v ledger.View) {
 	x.status, x.body, x.view = status, body, v
 }
 
-// ReplyType makes the type of the response another one than JSON.
+// ReplyType sets the type of the response to another one than JSON.
 func (x *Exchange) ReplyType(t string) { x.contentType = []byte(t) }

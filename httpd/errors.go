@@ -42,11 +42,11 @@ var (
 	errPanic   = &wire.Fault{Status: fasthttp.StatusInternalServerError, Text: "an unexpected error occurred"}
 )
 
-// usualRetryAfter is what a 503 asks clients to wait: the state it speaks of changes with every
+// usualRetryAfter is how long a 503 asks clients to wait: the state that it reports changes with every
 // block.
 const usualRetryAfter = time.Second
 
-// retryAfterOf returns how long a client is to wait after an error, 0 where nobody says.
+// retryAfterOf returns how long a client is to wait after an error, 0 if the error does not say.
 func retryAfterOf(err error) time.Duration {
 	if upstream, ok := errors.AsType[*ledger.UpstreamError](err); ok {
 		return min(upstream.RetryAfter, ledger.MaxRetryAfter)
@@ -68,14 +68,14 @@ var unavailable = []struct {
 	{ledger.ErrUnavailable, "overloaded"},
 }
 
-// rejection is an error of who takes over WebSockets that is answered with a status.
+// rejection is an error of an upgrader that has a status of its own.
 type rejection interface {
 	error
 	HTTPStatus() int
 }
 
-// statusOf maps an error to the status it is answered with and the text for details.
-// What it does not know is our own fault, and its text stays inside.
+// statusOf maps an error to the status of the answer and the text for details.
+// An unknown error is a fault of the node, and its text is not sent.
 func statusOf(err error) (status int, details string) {
 	if fault, ok := errors.AsType[*wire.Fault](err); ok {
 		return fault.Status, fault.Text

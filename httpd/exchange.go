@@ -18,8 +18,8 @@ import (
 // minCompressBytes is the longest body that is always sent as it is.
 const minCompressBytes = 1024
 
-// Exchange is a request and its response, until the client has been written all of it: the part that is the same whatever language
-// the two are in. Its buffers are reused by later ones.
+// Exchange is a request and its response, until all of the response is written to the client: the part that REST and the doors
+// share. Later exchanges reuse its buffers.
 type Exchange struct {
 	server *Server
 	ctx    *fasthttp.RequestCtx
@@ -36,7 +36,7 @@ type Exchange struct {
 	upgraded bool // the connection has a new owner, who has begun the response
 
 	reserved int    // bytes of the budget for answers
-	lacked   bool   // memory that it asked for
+	lacked   bool   // a reservation was refused
 	value    []byte // room for the value of a header
 	packed   []byte // room for the compressed body
 }
@@ -49,7 +49,7 @@ type response struct {
 	page        bool          // it is for people, and not of the interface
 	fixed       *page         // its body, instead of the one above; nil: none
 	pieces      *pieces       // of which the body is the first; nil: it is the whole
-	kept        int           // bytes that are held besides it, or for the pieces that follow
+	kept        int           // bytes that are reserved besides the body, or for the pieces that follow
 	view        ledger.View   // what the answer was computed from; without a head: the newest
 	partial     ledger.Fields // shown but unknown
 	tag         []byte        // the entity tag of the record in the body; empty: none
@@ -57,7 +57,7 @@ type response struct {
 	retryAfter  time.Duration // what an error asks clients to wait, 0 for the usual
 }
 
-// begin makes ready for an exchange.
+// begin prepares x for an exchange.
 func (x *Exchange) begin(s *Server, to *route, ctx *fasthttp.RequestCtx, c *wire.Conn) {
 	x.server, x.ctx, x.conn, x.now, x.route = s, ctx, c, s.config.Now(), to
 	x.allowance, x.key, x.tier, x.upgraded, x.lacked = ratelimit.Unlimited, nil, "", false, false
@@ -69,15 +69,14 @@ func (x *Exchange) respond(status int) {
 	x.response = response{status: status, contentType: typeJSON, body: x.body[:0], tag: x.tag[:0]}
 }
 
-// end lets go of what belongs to the exchange, once the response was written: until then the body, which is not copied, and what is
-// reserved for it are held.
+// end frees what belongs to the exchange. It is called after the response was written, since the body is not copied before.
 func (x *Exchange) end() {
 	x.holdBytes(0)
 	x.body, x.packed = x.server.answers.reuse(x.body), x.server.answers.reuse(x.packed)
 	x.ctx, x.conn, x.view = nil, nil, ledger.View{}
 }
 
-// note notes a response that is complete. fault is what was wrong with the request, if its connection has found anything.
+// note counts and logs a complete response. fault is what the connection found wrong with the request, nil for nothing.
 func (x *Exchange) note(fault *wire.Fault) {
 	took := x.server.config.Now().Sub(x.now)
 	x.route.observe(x.status, took)
@@ -93,7 +92,7 @@ func (x *Exchange) note(fault *wire.Fault) {
 	}
 }
 
-// admit counts the request for its client, and checks what comes before its question. file: it is one for a file of a page.
+// admit counts the request for its client, and makes the checks that precede its answer. file says that it is for a file of a page.
 func (x *Exchange) admit(fault *wire.Fault, file bool) error {
 	x.client = x.server.config.Identity.ClientOf(x.conn.Peer, &x.ctx.Request.Header)
 	key, unknown := x.apiKey()
@@ -134,7 +133,7 @@ func (x *Exchange) take(n int) {
 	}
 }
 
-// limitError returns errLimited if what was asked for last was not granted. A connection that is refused again and again ends.
+// limitError returns errLimited if the last request was over the limit. A connection that is refused again and again ends.
 func (x *Exchange) limitError() error {
 	if x.conn.Refused(!x.allowance.Allowed, len(x.ctx.Request.Header.RawHeaders())) {
 		x.ctx.SetConnectionClose()
@@ -146,9 +145,9 @@ func (x *Exchange) limitError() error {
 	return errLimited
 }
 
-// apiKey returns the key that the request is made with: that of X-API-Key, or else the token of a bearer, or else what a browser, which cannot set
-// these for a socket, offers as the subprotocol key.KEY. A key that nobody has, an empty
-// one, several, and a token without a scheme, are unknown: such a request counts for its address.
+// apiKey returns the API key of the request: that of X-API-Key, else the bearer token, else the subprotocol key.KEY, which
+// browsers offer because they cannot set these headers for a socket. unknown says that the request has no valid key but
+// an unregistered or empty one, several, or a token without a scheme: it then counts for its address.
 func (x *Exchange) apiKey() (key *apikey.Key, unknown bool) {
 	ring, h := x.server.config.Keys, &x.ctx.Request.Header
 	if ring == nil {

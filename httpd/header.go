@@ -62,7 +62,7 @@ var (
 	nameRetryAfter = []byte("Retry-After")
 )
 
-// roundUp, added to a time or a wait, makes its whole seconds those that it has begun.
+// roundUp, added to a time or a wait before it is cut to whole seconds, rounds it up.
 const roundUp = time.Second - 1
 
 // wait returns for how long the client is asked to wait, in whole seconds.
@@ -79,7 +79,7 @@ var partialNames = []struct {
 	name  string
 }{{ledger.FieldOwner, "owner"}, {ledger.FieldExecutable, "executable"}, {ledger.FieldRentEpoch, "rent_epoch"}, {ledger.FieldData, "data"}, {someAccounts, "accounts"}}
 
-// appendPartial appends the shown fields that no source has told, and whether a list may lack accounts.
+// appendPartial appends the names of the shown fields that are unknown, and whether a list may lack accounts.
 func appendPartial(dst []byte, unknown ledger.Fields, lacks bool) []byte {
 	unknown &= ledger.FieldsShown | ledger.FieldData
 	if lacks {
@@ -94,8 +94,8 @@ func appendPartial(dst []byte, unknown ledger.Fields, lacks bool) []byte {
 	return dst
 }
 
-// setHeaders sets what is on every response, and what goes with its status. Names are set as they are: fasthttp would look at each
-// letter of them otherwise.
+// setHeaders sets the headers of every response, and those that go with its status. Names are set as they are: otherwise fasthttp
+// would normalize each of them.
 func (x *Exchange) setHeaders(h *fasthttp.ResponseHeader) {
 	setFields(h, everywhere)
 	policy, caching := recordPolicy, noCache
@@ -126,8 +126,8 @@ func (x *Exchange) setHeaders(h *fasthttp.ResponseHeader) {
 	}
 }
 
-// setVersion sets which version of the ledger was answered from, which is absent before the first block unless an import names a slot,
-// and what of it is not known.
+// setVersion sets the headers that name the version of the ledger that the answer is from, and what of it is not known. They are
+// absent before the first block unless an import names a slot.
 func (x *Exchange) setVersion(h *fasthttp.ResponseHeader) {
 	if x.view.Head == nil {
 		x.view = ledger.View{Head: x.server.config.Ledger.Head()}

@@ -16,7 +16,7 @@ import (
 // metricsText is room for the numbers of a whole node, which are about 73 KB.
 const metricsText = 96 << 10
 
-// health answers whether the node is to be asked at all, and with include=details what a healthy one cannot answer.
+// health answers whether clients should query the node, and with include=details what a healthy node cannot answer.
 func (r *request) health() error {
 	status := r.server.config.Ledger.Status()
 	if status.Unhealthy != "" {

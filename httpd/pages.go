@@ -13,7 +13,7 @@ import (
 )
 
 // page is a resource outside the interface, for people. Its tag and its body in each coding are
-// made at first use and kept: what is asked for without being counted costs little more than its bytes.
+// made at first use and kept: a request that is not counted costs little more than the bytes it sends.
 type page struct {
 	console.Resource
 	tag   func() []byte
@@ -66,8 +66,8 @@ func (r *request) show(row *route, p *page) {
 	r.fixed, r.tag = p, append(r.tag, p.tag()...)
 }
 
-// showInstead shows a page instead of the error record that the reply is, to who asks for pages: a path outside the interface, and in a
-// browser, which says that it takes HTML.
+// showInstead replaces an error record by a page if the path is outside the interface and the client is a browser, which accepts
+// HTML.
 func (r *request) showInstead(page func() *page) {
 	path, accept := r.ctx.Request.Header.RequestURI(), r.ctx.Request.Header.Peek(fasthttp.HeaderAccept)
 	if !bytes.HasPrefix(path, []byte(basePath)) && bytes.Contains(accept, []byte("text/html")) {
@@ -82,7 +82,8 @@ type refusal struct {
 	after time.Duration
 }
 
-// limitedPage returns the page of a refusal. The last one is kept: who asks again and again costs a page and its codings once a second.
+// limitedPage returns the page of a refusal. The last one is kept: a client that retries again and again costs one page with its
+// codings a second.
 func (s *Server) limitedPage(after time.Duration) *page {
 	last := s.refusal.Load()
 	if last == nil || last.after != after {

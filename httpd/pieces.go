@@ -8,27 +8,27 @@ import (
 	"ledgerd/httpd/accesslog"
 )
 
-// pieces is the body of a response whose length nobody knows when it begins. It is made in the buffer of the answer and sent piece by piece, by the
-// goroutine of the handler and before the exchange ends. An error ends the connection before the body does, so nobody takes what came for
-// the whole.
+// pieces is the body of a response whose length is not known when it begins. The goroutine of the handler makes it in the buffer of the
+// answer and sends it piece by piece before the exchange ends. An error ends the connection before the end of the body, so that the
+// client does not take a part for the whole.
 type pieces struct {
 	x     *Exchange
 	next  func(dst []byte) (piece []byte, more bool, err error)
-	log   *accesslog.Log // that notes the response once it was sent; nil: nothing does
+	log   *accesslog.Log // gets an entry once the response was sent; nil: there is none
 	entry accesslog.Entry
 }
 
-// Continue makes the body the first piece of the response. next, which is called after Answer has returned, appends the piece behind it to an empty
-// buffer, and says whether there are more.
+// Continue makes the body the first piece of the response. next is called after Answer has returned; it appends the next piece to an
+// empty buffer, and says whether there are more.
 func (x *Exchange) Continue(next func(dst []byte) (piece []byte, more bool, err error)) {
 	x.pieces = &pieces{x: x, next: next}
 }
 
-// Keep says how many bytes are held besides the answer, or besides its pieces while they are made. The budget is told with the next Settle, or once a
-// piece is made.
+// Keep says how many bytes are held besides the answer, or besides its pieces while they are made. They are taken from the budget at
+// the next Settle, or once a piece is made.
 func (x *Exchange) Keep(bytes int) { x.kept = bytes }
 
-// SupportsBodyWriteTo has fasthttp call WriteTo, which sends whole pieces, and not Read.
+// SupportsBodyWriteTo makes fasthttp call WriteTo, which sends whole pieces, instead of Read.
 func (p *pieces) SupportsBodyWriteTo() bool { return true }
 
 func (p *pieces) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }

@@ -37,7 +37,7 @@ func (s *Server) exchange(d Door, to *route, ctx *fasthttp.RequestCtx, c *wire.C
 	}
 }
 
-// survives reports whether do returned. If it panicked, the response is that error, which is still to be finished.
+// survives reports whether do returned. If do panicked, the response is an error, which the caller must finish.
 func (r *request) survives(do func()) (ok bool) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -100,8 +100,8 @@ func (r *request) variable(name string) string {
 	return s
 }
 
-// fail makes the reply an error record. What was prepared of an answer is dropped; the
-// slot shown is then the newest visible one.
+// fail makes the reply an error record and drops what was prepared of an answer. The
+// slot in its headers is the newest visible one.
 func (r *request) fail(err error) {
 	status, details := statusOf(err)
 	r.respond(status)

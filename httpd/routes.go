@@ -61,8 +61,7 @@ const requestKey = "ledgerd.request"
 
 func requestOf(ctx *fasthttp.RequestCtx) *request { return ctx.UserValue(requestKey).(*request) }
 
-// newRouter returns a router of the rows and pages. It redirects nothing: checkPath has made each path
-// one that either is a resource or is none.
+// newRouter returns a router of the rows and pages. It redirects nothing: setPath has normalized each path.
 func newRouter(routes []*route, all pages) *router.Router {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
@@ -90,8 +89,8 @@ func newRouter(routes []*route, all pages) *router.Router {
 }
 
 // setPath gives the router the path of a request with its escapes decoded and without a slash at
-// its end. It refuses what different readers take for different paths: bad escapes, an escaped
-// slash, control bytes, two dots in a row. An empty segment is in no path of ours.
+// its end. It refuses a path that different programs read differently: with bad escapes, an escaped
+// slash, control bytes, or two dots in a row. No path of ours has an empty segment.
 func (r *request) setPath() error {
 	sent := r.sentPath()
 	path := sent
@@ -127,7 +126,8 @@ func (x *Exchange) sentPath() []byte {
 	return x.ctx.URI().PathOriginal()
 }
 
-// maxParameters is how many parameters a query may have: fasthttp keeps some 64 bytes for each that a connection has ever sent in one, as long as that lasts.
+// maxParameters bounds the parameters of a query: for the longest query of a connection fasthttp keeps some 64 bytes for each
+// parameter as long as the connection lasts.
 const maxParameters = 64
 
 // checkQuery refuses a query that must not be parsed: it has too many parameters, or a percent sign that is not followed by two hexadecimal digits.

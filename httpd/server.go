@@ -22,10 +22,10 @@ import (
 	"ledgerd/httpd/wire"
 )
 
-// Ledger is what the server asks. Every answer is computed from one version, which the
+// Ledger is what the server queries. Every answer is computed from one version, which the
 // view names; the view's head is nil before anything was published. Answers are shared and
-// not changed. Errors are *ledger.NotFoundError, ledger.ErrUnavailable (ErrMinSlot among
-// them), or faults of the node. A question does not wait longer than its own Wait and the
+// not changed. Errors are *ledger.NotFoundError, match ledger.ErrUnavailable (as ErrMinSlot
+// does), or are faults of the node. A query does not wait longer than its own Wait and the
 // deadline of the shards.
 type Ledger interface {
 	Head() *ledger.Head // the newest published, nil before the first
@@ -40,8 +40,8 @@ type Ledger interface {
 	Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Account, ledger.View, error)
 	// Mints answers in the order of keys; nil where nothing is known of a mint.
 	Mints(q ledger.Query, keys []ledger.Pubkey) ([]*ledger.Mint, ledger.View, error)
-	// Tokens answers in pubkey order past a key, and with the key that the next page begins behind, unknown at the end. The accounts are the caller's, in
-	// room if that is large enough. After an error room must not be used again.
+	// Tokens answers in pubkey order after a key, and with the key after which the next page begins, unknown at the end. The accounts
+	// belong to the caller; they are in room if that is large enough. After an error room must not be used again.
 	Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error)
 	// Program is Tokens for the accounts of a program.
 	Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error)
@@ -61,19 +61,19 @@ type Config struct {
 	Keys               *apikey.Ring   // callers with a limit of their own; nil: a key that is sent is not looked at
 	Memory             *budget.Budget // what long answers take from while they wait for their clients; nil: a budget of its own
 
-	// Upgrade is given every valid WebSocket handshake on /api/ws/accounts, after the
-	// client was identified and counted. It either hijacks ctx, whose response gets the headers that all
-	// carry after it has returned, or returns why it does not. client is whom it counts for.
+	// Upgrade is called with every valid WebSocket handshake on /api/ws/accounts, after the
+	// client was identified and counted. It either hijacks ctx or returns an error. The response gets the
+	// headers that all responses carry after Upgrade has returned. The connection counts for client.
 	//
 	// A hijacked connection is closed when the hijacker returns, unless that has called
-	// Detach() net.Conn of ctx.Conn(): what that returns is the new owner's to close, and
-	// outlives request and buffers. IfLost(func()) of ctx.Conn() tells when it ends before that:
-	// no hijacker is called where the answer cannot be written. What the client sent right behind
-	// its handshake is to be read from the connection that the hijacker is given, before it
-	// returns. nil: 503.
+	// Detach() net.Conn of ctx.Conn(): the new owner closes the connection that Detach returns, which
+	// outlives request and buffers. IfLost(func()) of ctx.Conn() sets what is called if the connection ends
+	// before that, since no hijacker is called if the answer cannot be written. What the client sent right after
+	// its handshake must be read from the connection that the hijacker is given, before it
+	// returns. If Upgrade is nil, handshakes are answered with 503.
 	Upgrade func(ctx *fasthttp.RequestCtx, client ratelimit.Client) error
-	// WouldRefuse is given requests for the same path that are no handshakes, while Upgrade is given those that are. It returns why Upgrade would
-	// refuse their handshake, nil if it would not. nil: it refuses none.
+	// WouldRefuse is called with requests for the same path that are no handshakes. It returns the error with which Upgrade would refuse
+	// their handshake, nil if it would accept it. If WouldRefuse is nil, none is refused.
 	WouldRefuse func(ctx *fasthttp.RequestCtx, client ratelimit.Client) error
 	// MayUpgrade reports whether Upgrade may be called, once the ledger has a head: handshakes are
 	// answered with 503 before that. nil: it may.

@@ -11,7 +11,8 @@ import (
 	"ledgerd/httpd/wire"
 )
 
-// upgrade hands a valid WebSocket upgrade to the handler of the configuration. What is none learns why it would be refused.
+// upgrade hands a valid WebSocket handshake to the handler of the configuration. For another request it returns why a handshake
+// would be refused, if it would be.
 func (r *request) upgrade() error {
 	c := &r.server.config
 	if c.WouldRefuse != nil && !r.isUpgrade() {
@@ -25,11 +26,11 @@ func (r *request) upgrade() error {
 	return r.Upgrade(c.Upgrade)
 }
 
-// mayUpgrade returns why no handshake is given to its new owner now, nil if it is.
+// mayUpgrade returns why no handshake may be given to owner now, nil if it may.
 func (x *Exchange) mayUpgrade(owner upgrader) error {
 	if c := &x.server.config; owner == nil || c.Ledger.Head() == nil || c.MayUpgrade != nil && !c.MayUpgrade() || x.server.Stopping() {
-		// Before the first head, what the hub was told may not be durable yet, or was published before a restart. While the server stops fasthttp
-		// puts "Connection: close" into every answer, which makes a 101 none.
+		// Before the first head, the publications that the hub got may not be durable yet, or are from before a restart. While the
+		// server stops, fasthttp puts "Connection: close" into every answer, which makes a 101 invalid.
 		return cmp.Or(c.Ledger.Status().NotReady, ledger.ErrUnavailable)
 	}
 	return nil
@@ -38,8 +39,8 @@ func (x *Exchange) mayUpgrade(owner upgrader) error {
 // upgrader takes over the connection of a handshake, or returns why it does not.
 type upgrader func(*fasthttp.RequestCtx, ratelimit.Client) error
 
-// Upgrade has a valid WebSocket upgrade answered by its new owner. Every further byte
-// of its connection goes to that unchecked.
+// Upgrade lets the new owner answer a valid WebSocket handshake. Every further byte
+// of the connection goes to the owner unchecked.
 func (x *Exchange) Upgrade(owner upgrader) error {
 	if !x.isUpgrade() {
 		x.ctx.Response.Header.Set("Sec-WebSocket-Version", "13") // RFC 6455, section 4.2.2: who speaks another one is told
@@ -60,7 +61,7 @@ func (x *Exchange) Upgrade(owner upgrader) error {
 }
 
 // isUpgrade reports whether the request is the opening handshake of RFC 6455, section
-// 4.2.1. Of one that asks for the end of its connection, too, the answer would say both, and fasthttp would end it.
+// 4.2.1. A handshake that also asks to close its connection is none: fasthttp would send both headers and close it.
 func (x *Exchange) isUpgrade() bool {
 	h := &x.ctx.Request.Header
 	return h.IsGet() && h.IsHTTP11() &&
