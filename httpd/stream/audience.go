@@ -37,7 +37,7 @@ type audience struct {
 type recipient interface {
 	// deliverMatch is called for every update that has one of its names, for each of these.
 	deliverMatch(e *emission, i int, n name)
-	// showsData reports whether it is told data.
+	// showsData reports whether its updates contain data.
 	showsData() bool
 }
 
@@ -66,8 +66,8 @@ func (a *audience) remove(s *subscriber) {
 	}
 }
 
-// change gives a subscriber other wants. added and removed are the names in which they differ, as many as a message holds:
-// only those are looked up, because the hub's lock is held and clients may change often. All names are removed by unlink.
+// change gives a subscriber other wants. added and removed are the names in which they differ, at most as many as a message holds:
+// only these are looked up, because the hub's lock is held and clients may change often. unlink removes all names.
 func (a *audience) change(s *subscriber, to wants, added, removed names) {
 	for kind, x := range a.indexes {
 		x.add(added[kind], s)
@@ -128,7 +128,8 @@ func (a *audience) deliver(e *emission) {
 	a.deliverUpdates(e)
 	for s := range a.walked {
 		s.deliverPart(e, e.ending())
-		// What the client has seen has come. It follows like any other at once: after a failover many wait, each for a packet of its own of every update.
+		// The seq that the client has seen has come. The subscriber follows its ring at once: after a failover many wait, and each would
+		// get a packet of its own for every update.
 		if s.awaits != nil && e.lastSeq >= s.awaits.seq {
 			s.await(nil)
 		}
@@ -136,8 +137,8 @@ func (a *audience) deliver(e *emission) {
 	e.delivered()
 }
 
-// deliverUpdates gives updates to those that named their keys. Accounts that they leave with unknown data are wanted where somebody named them who is
-// told data.
+// deliverUpdates gives updates to the recipients that named their keys. It calls Config.Want for accounts whose data an update leaves
+// unknown, if one of these recipients shows data.
 func (a *audience) deliverUpdates(e *emission) {
 	if !slices.ContainsFunc(a.indexes[:], func(x index[ledger.Pubkey, recipient]) bool { return len(x) > 0 }) {
 		return

@@ -21,15 +21,15 @@ type backlog struct {
 
 	gap   *packet  // comes first where the backlog is a digest; nil: it is whole
 	stale [][]bool // of a digest's updates: a newer state of the same account follows
-	// left are the accounts of a digest that the client was to be told of as they were before a stale update, and not as they were after it: it
-	// may have them still, so their newest state is sent whatever that is.
+	// left are the accounts of a digest that matched before a stale update and not after it. The client may still hold their old
+	// state, so their newest state is sent whether it matches or not.
 	left map[ledger.Pubkey]struct{}
 }
 
-// leftBytes is about what such an account takes.
+// leftBytes is about what an account takes in backlog.left.
 const leftBytes = 64
 
-// telling is what a client is told of emissions, and how: what a subscriber wants, or a topic.
+// telling selects and encodes the parts of emissions that a client is sent: it is what a subscriber wants, or a topic.
 type telling interface {
 	// span returns the first of the parts that may be told, and the one after the last.
 	span(e *emission) (first, end int)
@@ -37,8 +37,8 @@ type telling interface {
 	// frameBytes is about what the frame of a part takes, which appendPart appends, if there is one.
 	frameBytes(e *emission, part int) int
 	appendPart(dst []byte, e *emission, part int) []byte
-	// readDecimals has the decimals of the mints of token accounts read before their parts are appended, if they are wanted. It returns how many
-	// mints the ledger was asked for.
+	// readDecimals reads the decimals of the mints of token accounts, if they are wanted, before their parts are appended. It returns
+	// how many mints it queried.
 	readDecimals(h *Hub, emissions []*emission) (asked int)
 	hasHeartbeats() bool
 	// size is what it may hold alone.
@@ -82,11 +82,11 @@ func (s *subscriber) putSince(total int64, seen ledger.Seq) {
 	}
 }
 
-// putBacklog has the writer send a backlog, whose emissions came since there had been so many in total. What waits for that holds none of them, and so a
-// slow reader keeps none in memory.
+// putBacklog has the writer send a backlog, whose emissions came since there had been so many in total. The waiting packet refers to
+// none of them, so a slow reader keeps none in memory.
 func (c *connection) putBacklog(after *position, b *backlog, total int64) {
 	c.outbox.put(after, &packet{extra: b.size(), tally: tally{seq: b.seen + 1}, run: func() error {
-		c.sent, c.missed = b.seen, b // before it may turn out to be gone: what then ends the connection tells how far the client has come
+		c.sent, c.missed = b.seen, b // set first: if the backlog is gone, the close frame says which seq the client has reached
 		if !c.hub.gather(b, total) {
 			return &endSlow
 		}
@@ -132,7 +132,7 @@ func (b *backlog) holds(n, part int) bool {
 	return false
 }
 
-// leaves reports whether a client is told of an update for what the account was before it, and not for what it is after it.
+// leaves reports whether an update is sent to a client because the account matched before the update, and no longer after it.
 func leaves(told telling, u *ledger.Update) bool {
 	changes := u.OwnerBefore.Known || u.WalletBefore.Known || u.DataBefore.Known
 	return changes && told.match(u) && !told.match(&ledger.Update{Account: u.Account})

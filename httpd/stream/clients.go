@@ -52,8 +52,8 @@ func newPeer(client ratelimit.Client) *peer {
 // isRevoked reports whether the client may have no connections any more.
 func (p *peer) isRevoked() bool { return p.revoked != nil && p.revoked.Load() }
 
-// take reserves a seat. Exempt clients are above both caps. Their connections count for them all the same: they may be exempt no more when the
-// next one comes.
+// take reserves a seat. The caps do not apply to exempt clients. Their connections are counted all the same, since a client may not be
+// exempt any more when its next connection comes.
 func (s *seats) take(client ratelimit.Client) (*seat, *rejection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,7 +20,7 @@ type closing struct {
 	text   string
 }
 
-// atOnce reports whether what waits is dropped: nobody reads it, or not fast enough.
+// atOnce reports whether what waits is dropped, because the client is gone or reads too slowly.
 func (c *closing) atOnce() bool { return c != nil && (c.code == 0 || c.isSlow()) }
 
 // isSlow reports whether the client did not read fast enough for what it asked for.

@@ -16,12 +16,12 @@ import (
 	"ledgerd/httpd/budget"
 )
 
-// Ledger is what the hub asks to answer snapshots and to tell the decimals of token amounts. Query.Head names the version.
+// Ledger is what the hub queries for snapshots and for the decimals of token amounts. Query.Head names the version.
 type Ledger interface {
 	// Accounts answers in the order of keys; those that are missing do not exist.
 	Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Account, ledger.View, error)
-	// Program lists accounts in pubkey order past a key, and the key that the next page begins behind, unknown at the end. They are the caller's, in room if that is large
-	// enough. After an error room must not be used again.
+	// Program lists accounts in pubkey order after a key, and returns the key after which the next page begins, unknown at the end. The
+	// accounts belong to the caller; they are in room if that is large enough. After an error room must not be used again.
 	Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error)
 	// Tokens lists a wallet's token accounts, as Program does.
 	Tokens(q ledger.Query, wallet ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error)
@@ -33,14 +33,14 @@ type Ledger interface {
 type Config struct {
 	Ledger  Ledger
 	History History // nil: resume goes back as far as RecentBytes
-	// Want is called, under the hub's lock, with named accounts whose data is to be told: with those of which an update leaves it unknown, and
-	// with those that a client has just named. Nil: nobody fetches them.
+	// Want is called, under the hub's lock, with named accounts whose data should be fetched: accounts whose data an update left unknown,
+	// and accounts that a client has just named. Nil: nothing is fetched.
 	Want func(keys ...ledger.Pubkey)
 
 	RingBytes   int // newest frames of each level and form, if anybody follows them; 0: 64 MiB
 	RecentBytes int // about what is kept of each level to resume from; 0: 64 MiB
 	OutboxBytes int // what may wait for one socket beside the ring, and as much again of its snapshots; 0: 32 MiB
-	// Memory is what all that waits for sockets takes from, beside rings and recent emissions; nil: a budget of its own.
+	// Memory is the budget of all that waits for sockets, except rings and recent emissions; nil: a budget of its own.
 	Memory *budget.Budget
 
 	// OnDelivered is called with the time from Publish to the end of a write that brought the publication to a socket: of several in one

@@ -9,7 +9,7 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// connection is a socket: its client, what waits for it, its reader and its writer. What is said on it is its speaker's business.
+// connection is a socket: its client, what waits for it, its reader and its writer. Its speaker handles and makes the messages.
 type connection struct {
 	hub     *Hub
 	speaker speaker
@@ -24,7 +24,7 @@ type connection struct {
 	writer
 }
 
-// speaker is what is said on a connection: how messages are answered, and what is sent unasked.
+// speaker answers the messages on a connection, and makes those that are sent without a request.
 type speaker interface {
 	// handle answers one message. The reader calls it.
 	handle(text []byte)
@@ -34,10 +34,10 @@ type speaker interface {
 	warning(left time.Duration) *packet
 	// wanted says what the client wants, as one of wantedKinds. The hub's lock is held.
 	wanted() string
-	// sentLocked returns up to which seq the client was sent all that did not wait when its connection came to its end. The writer calls it, with the
-	// hub's lock held.
+	// sentLocked returns the seq up to which the client was sent everything, when its connection ends, apart from what still waits. The
+	// writer calls it, with the hub's lock held.
 	sentLocked() ledger.Seq
-	// leave takes back what the speaker has entered anywhere, once the connection has ended.
+	// leave removes the speaker from the hub once the connection has ended.
 	leave()
 }
 
@@ -119,8 +119,8 @@ func (c *connection) depart() {
 	}
 }
 
-// pay charges the client before something is done. A client in debt is disconnected instead. When a fifth of what it may spend is left it is
-// told, if it has frames for that: once, and again only when half of it had come back in between.
+// pay charges the client before some work is done. It disconnects a client in debt instead. When a fifth of what the client may spend
+// is left, pay warns it, if its form has such a frame: once, and again only after half of the budget had come back.
 func (c *connection) pay(cost time.Duration) bool {
 	if !c.seat.work.spend(cost) {
 		c.outbox.close(endRate)

@@ -79,7 +79,7 @@ func (s *subscriber) subscribe(r *request, id messageID) error {
 	return nil
 }
 
-// wantLocked wants accounts that the subscriber has named, if it is told data.
+// wantLocked calls Config.Want with accounts that the subscriber has named, if its updates contain data.
 func (s *subscriber) wantLocked(keys []ledger.Pubkey) {
 	if s.showsData() {
 		s.hub.config.Want(keys...)
@@ -137,8 +137,8 @@ func (s *subscriber) resume(r *request, id messageID) error {
 	return nil
 }
 
-// resumeLocked goes on after the last seq a client has seen: what is held after it is delivered
-// as wanted, and a seq that is still to come here is waited for.
+// resumeLocked resumes after the last seq that a client has seen: it delivers what is held after that seq
+// and wanted, or waits for a seq that this node has not reached.
 func (s *subscriber) resumeLocked(from ledger.Seq, id messageID) {
 	newest := s.hub.positionLocked(s.level).seq
 	s.await(nil)
@@ -163,7 +163,7 @@ func (s *subscriber) answerResync(id messageID, oldest, newest ledger.Seq) {
 	s.answer(`{"type":"resync_required","id":%s,"oldest_seq":%d,"newest_seq":%d}`, id, oldest, newest)
 }
 
-// subscribed says how many names are subscribed and as of where.
+// subscribed returns the answer that says how many names are subscribed, and from which slot and seq on.
 func (s *subscriber) subscribed(id messageID, at standing) *packet {
 	counts := s.wants.names.counts(s.wants.names.len(wallets) > 0)
 	return message(`{"type":"subscribed","id":%s,%s,"slot":%d,"seq":%d}`, id, counts, at.slot, at.seq)

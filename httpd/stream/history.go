@@ -25,7 +25,8 @@ type History interface {
 // turn: a slow client must not hold up others that read.
 const pastBytes = 8 << 20
 
-// leastPastBytes is about how much is read at once by a connection whose client holds its share: less would cost more to begin than to read.
+// leastPastBytes is about how much a connection reads at once even if its client holds its share: beginning a smaller read would cost
+// more than the read.
 const leastPastBytes = 512 << 10
 
 // past is the part of a backlog that only the log holds. The writer uses it.
@@ -111,7 +112,7 @@ func (c *connection) readPast(b *backlog) (emissions []*emission, err error) {
 			return emissions, err
 		case <-beat.C:
 		}
-		if failed := c.stayAwake(b); failed != nil {
+		if failed := c.keepAlive(b); failed != nil {
 			c.outbox.close(endGone) // which ends the reading
 			<-read
 			return nil, failed
@@ -119,9 +120,9 @@ func (c *connection) readPast(b *backlog) (emissions []*emission, err error) {
 	}
 }
 
-// stayAwake writes a ping when it is time for one, and a heartbeat if so wanted. That carries the number that the client has come to: it may
-// resume from there again.
-func (c *connection) stayAwake(b *backlog) error {
+// keepAlive writes a ping when one is due, and a heartbeat if the client wants these. The heartbeat carries the seq that the client has
+// reached, from which it may resume again.
+func (c *connection) keepAlive(b *backlog) error {
 	if err := c.ping(c.hub.now()); err != nil || !b.told.hasHeartbeats() {
 		return err
 	}
@@ -161,8 +162,8 @@ func (c *connection) readInTurn(b *backlog) ([]*emission, error) {
 	return emissions, nil
 }
 
-// mayRead returns about how much the connection may read of the log at once: what is left of the eighth of the memory that its client's connections may
-// hold of it. So those that read slowly are in the way of each other, and not of other clients.
+// mayRead returns about how much the connection may read of the log at once: what is left of the eighth of the memory in which its
+// client's connections may hold parts of the log. So slow connections delay other connections of their client, and not other clients.
 func (c *connection) mayRead() int {
 	left := int(c.hub.config.Memory.Limit()/clientShare - c.seat.past.Load())
 	return min(c.hub.pastBytes, max(left, leastPastBytes))

@@ -32,7 +32,7 @@ type Hub struct {
 
 	mu      sync.Mutex
 	pending []published // to be delivered by the goroutine that asks the ledger for mints
-	// pendingBytes are about what those take, until they are delivered; hasRoom is told of each that is.
+	// pendingBytes is about what those take until they are delivered; hasRoom is signalled for each delivery.
 	pendingBytes int
 	hasRoom      *sync.Cond
 	delivering   bool // there is one
@@ -70,7 +70,7 @@ func New(config Config) *Hub {
 // now returns the time since the hub was made.
 func (h *Hub) now() time.Duration { return time.Since(h.started) }
 
-// HasHead reports whether anything was published: what a client is answered before that names no slot.
+// HasHead reports whether anything was published: answers before that name no slot.
 func (h *Hub) HasHead() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

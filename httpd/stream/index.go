@@ -8,8 +8,8 @@ import (
 // index leads from a key to those that named it: subscribers or topics.
 type index[K, W comparable] map[K]*watchers[W]
 
-// watchers are those that are to be told of one thing, in no order. Of few the list is searched; of many it is known where each stands,
-// so that one of many leaves as fast as any other.
+// watchers are the subscribers or topics of one key, in no order. A short list is searched; for a long one a map has the place of each
+// watcher, so that removing one takes the same time however many there are.
 type watchers[W comparable] struct {
 	list   []W
 	places map[W]int // in the list; nil while there are few
@@ -100,10 +100,10 @@ func (w *watchers[W]) remove(one W) (found bool) {
 const (
 	// nameBytes is what a name takes: in the tree of its subscriber, and in the index if nobody else has it.
 	nameBytes = 192
-	// nodeBytes is what a name takes in the tree, of which what waits for the client may hold one of before the names changed.
+	// nodeBytes is what a name takes in a tree. What waits for the client may refer to the tree from before a change.
 	nodeBytes = 64
-	// clientShare is the part of the memory for clients that the names of one client may take, and as much each what its connections read of the
-	// log, and snapshots that wait for them.
+	// clientShare bounds to one part in so many of the memory for clients, each by itself: the names of one client, what its connections
+	// read of the log, and the snapshots that wait for them.
 	clientShare = 8
 	// namesAtOnce is how many names are taken out of the index while others wait for the hub's lock: some 0.2 ms.
 	namesAtOnce = 256
@@ -126,8 +126,8 @@ func (s *connection) giveNames(count int) {
 	s.hub.memory.Hold(-count * nameBytes)
 }
 
-// inParts does something with the hub's lock, some at a time until there is no more of it, because others want the lock too. Connections that end together
-// take turns, so that the others wait for one of them and not for all.
+// inParts calls doSome with the hub's lock until there is no more to do, and releases the lock between two calls, because others want
+// it too. Connections that end together take turns, so that others wait for one of them and not for all.
 func (h *Hub) inParts(doSome func() (more bool)) {
 	h.unlinking.Lock()
 	defer h.unlinking.Unlock()

@@ -49,7 +49,7 @@ type request struct {
 	form          form // what it adds to that of updates
 	where         *ledger.DataFilter
 	from          ledger.Opt[ledger.Seq]
-	// Of a handshake alone: what is named is all that is wanted, and what happens where the client is slow.
+	// In a handshake only: whether the client wants nothing but what it names, and what happens if it is slow.
 	level             ledger.Commitment
 	narrow, conflates bool
 }
@@ -130,7 +130,8 @@ func (r *request) parseParts(raw string) bool {
 	return true
 }
 
-// isOnce reports whether an object in JSON names each of its so many members once: of those of one name a map holds the last.
+// isOnce reports whether a JSON object with that many different member names has each of them once: a map holds only the last member
+// of a name.
 func isOnce(raw []byte, members int) bool {
 	v, err := fastjson.ParseBytes(raw)
 	return err == nil && v.GetObject().Len() == members
@@ -220,7 +221,7 @@ func take[T string | json.RawMessage](r *request, sent map[string]T, what string
 	return nil
 }
 
-// errUnknown says that there is nothing of a name, and what there is. The name is repeated where it is a word as ours are.
+// errUnknown says that a name is unknown, and lists the known ones. It repeats the name only if that is a word like ours.
 func errUnknown(what, name string, known []string) error {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 	if name != "" && len(name) <= 32 && strings.Trim(name, letters) == "" {

@@ -68,7 +68,7 @@ func namesOf(dst []name, u *ledger.Update) []name {
 	return dst
 }
 
-// hasLost reports whether an account was a program's by this name before an update, and is another's after it.
+// hasLost reports whether the name is a program that owned the account before an update and does not own it after it.
 func (n name) hasLost(a *ledger.Account) bool {
 	return n.kind == programs && a.Exists() && n.key != &a.Owner
 }
@@ -93,7 +93,7 @@ func (w *wants) show(more form) {
 	}
 }
 
-// takes reports whether an update that has a name is one that the filter of programs takes, before the update or after it.
+// takes reports whether the filter of programs matches an update that has name n, by the account before it or after it.
 func (w *wants) takes(u *ledger.Update, n name) bool {
 	if w.where == nil || n.kind != programs {
 		return true

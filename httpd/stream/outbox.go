@@ -19,8 +19,8 @@ import (
 type packet struct {
 	data []byte
 	tally
-	update bool         // it is a part of an emission, which a digest may tell instead
-	state  bool         // it is a part of a snapshot, which a digest must not overtake: it tells what comes later
+	update bool         // it is a part of an emission, which a digest may replace
+	state  bool         // it is a part of a snapshot, which a digest must not overtake, since the digest is newer
 	run    func() error // instead of data: called by the writer, which follows something else after it
 	extra  int          // bytes that run takes
 	refs   atomic.Int32 // outboxes it waits in
@@ -59,8 +59,8 @@ type outbox struct {
 	limitBytes int // of bytes and of snapshots, for each by itself
 	memory     *budget.Part
 	wake       func() // lets the writer look again, never waits
-	// jump has the writer write the newest states instead of what follows, unless that cannot be told. nil: where room runs short the
-	// connection ends. It never changes.
+	// jump makes the writer send a digest instead of the updates that follow; jumped is false if there can be none. If jump is nil, the
+	// connection ends when room runs short. It never changes.
 	jump      func() (jumped bool, err error)
 	end       atomic.Pointer[closing] // set once: nothing is accepted after
 	endsSince time.Time               // set before end
@@ -74,8 +74,8 @@ type outbox struct {
 	snapshots int
 	ofClient  *atomic.Int64 // what those of snapshots take in all outboxes of the client
 	firsts    int           // those that run, and those of snapshots
-	lost      ledger.Seq    // the lowest number of an update, or after one that was to be resumed from, that was dropped because the connection ends
-	// leftOut is after which seq updates are left out, until the writer jumps, which is after all of firsts.
+	lost      ledger.Seq    // the lowest seq of an update, or after a seq to resume from, that was dropped because the connection ends
+	// leftOut is the seq after which updates are left out until the writer jumps. It jumps after all of firsts.
 	leftOut ledger.Opt[ledger.Seq]
 }
 
@@ -128,7 +128,7 @@ func (o *outbox) add(after *position, room int, packets ...*packet) {
 		switch {
 		case o.leftOut.Known && p.update:
 			continue
-		case o.leftOut.Known && p.state: // neither may come first: what is left out is older and newer
+		case o.leftOut.Known && p.state: // neither may come first: some left-out updates are older than the snapshot, and some newer
 			o.endLocked(endSlow)
 			return
 		}
@@ -152,8 +152,8 @@ func (o *outbox) hasRoomFor(snapshot int) bool {
 	return o.snapshots+snapshot <= o.limitBytes
 }
 
-// leaveOutLocked drops the updates that wait behind all snapshots, if there are any: they, and those that come before the writer jumps, are told then.
-// Those in front of a snapshot are told in their place, so that numbers never run backwards.
+// leaveOutLocked drops the updates that wait after all snapshots, if there are any. The digest of the next jump replaces them, and
+// those that come until then. Updates that wait before a snapshot are sent in their place, so that numbers never run backwards.
 func (o *outbox) leaveOutLocked() bool {
 	front := 0
 	for i, e := range o.entries {
@@ -225,7 +225,7 @@ func (o *outbox) dropLocked() {
 	o.entries, o.leftOut = nil, ledger.Opt[ledger.Seq]{}
 }
 
-// loseLocked notes what the client would have to be told once it comes back.
+// loseLocked notes from where the client must resume because a packet is dropped.
 func (o *outbox) loseLocked(p *packet) {
 	if p.seq > 0 && (p.update || p.run != nil) {
 		o.lost = min(o.lost, p.seq)

@@ -39,7 +39,7 @@ func (h *Hub) Publish(p *ledger.Publication) {
 	}
 }
 
-// deliverPending delivers what was published while nothing is asked of the ledger that was not asked before.
+// deliverPending delivers the pending publications after reading the mints that they need.
 func (h *Hub) deliverPending() {
 	for {
 		h.mu.Lock()

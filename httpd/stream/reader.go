@@ -95,7 +95,7 @@ func (in *input) handleFrame() *closing {
 		return in.handleControl(h)
 	default:
 		err = in.message.Read(h, in.r, func(text []byte) {
-			if !in.outbox.isClosing() { // no connection that ends is to become part of the hub again
+			if !in.outbox.isClosing() { // a connection that ends must not enter the hub again
 				in.speaker.handle(text)
 			}
 		})

@@ -10,7 +10,7 @@ import (
 	"ledgerd/httpd/stream/frame"
 )
 
-// retold is a topic as one client is told what it has missed of it.
+// retold encodes for one client what it has missed of a topic.
 type retold struct {
 	*Topic
 	number uint64
@@ -56,7 +56,7 @@ func (r *retold) appendPart(dst []byte, e *emission, part int) []byte {
 	return frame.AppendText(dst, func(b []byte) []byte { return r.Append(b, r.number, &note) })
 }
 
-// readDecimals reads, for this client, those of what it is told, as far as they are not there for all who are told of the same updates.
+// readDecimals reads, for this client alone, the decimals that it needs and that are not kept with the emissions for all clients.
 func (r *retold) readDecimals(h *Hub, emissions []*emission) (asked int) {
 	if !r.Tokens {
 		return 0

@@ -135,8 +135,8 @@ func (s *subscriber) snapshotUnlocked(at standing, to wants, named names, id mes
 	return append(packets, end), nil
 }
 
-// mayWait reports whether a snapshot of so many bytes may wait beside those that do for its client: all of them take an eighth of the memory, unless
-// there is no other.
+// mayWait reports whether a snapshot of so many bytes may wait for the client: all snapshots that wait for it may together take an
+// eighth of the memory, and one alone may take more.
 func (s *subscriber) mayWait(snapshot int) bool {
 	others := s.seat.snapshots.Load()
 	return others == 0 || others+int64(snapshot) <= s.hub.config.Memory.Limit()/clientShare

@@ -22,7 +22,7 @@ type subscriber struct {
 	awaits  *awaits   // nil: nothing
 }
 
-// awaits is that a client has seen a seq that is not here yet: what leads up to it is left out.
+// awaits says that a client has seen a seq that this node has not reached: updates up to that seq are not sent.
 type awaits struct {
 	seq ledger.Seq
 	by  time.Time // if it has not come by then, the client has to start over
@@ -68,7 +68,7 @@ func (s *subscriber) standsLocked() standing {
 	return s.hub.positionLocked(s.level)
 }
 
-// seen returns the seq up to which the client is told nothing, 0 if it is told all.
+// seen returns the seq up to which the client is sent nothing, 0 if it is sent everything.
 func (s *subscriber) seen() ledger.Seq {
 	if s.awaits == nil {
 		return 0
@@ -221,7 +221,7 @@ func (s *subscriber) deliverMatch(e *emission, i int, n name) {
 	s.outbox.add(s.after(), room, p)
 }
 
-// await begins or, with nil, ends the leaving out of what leads up to a seq.
+// await sets the seq that the client has seen and this node has not reached; nil ends the wait.
 func (s *subscriber) await(what *awaits) {
 	s.awaits = what
 	s.audience().classify(s)

@@ -13,25 +13,25 @@ import (
 	"ledgerd/httpd/stream/frame"
 )
 
-// Topic is what several clients are told in the same words: the updates of an account, those of the accounts of a program, the block of a transaction, or
-// the blocks of a level.
+// Topic is a subscription that several clients share, with the same encoding: to the updates of an account, to those of the accounts
+// of a program, to the block of a transaction, or to the blocks of a level.
 type Topic struct {
 	Kind    string // what it is called by those who take it back
 	Level   ledger.Commitment
 	Account ledger.Opt[ledger.Pubkey]
 	Program ledger.Opt[ledger.Pubkey]
-	// Signature is that of a transaction. The topic is told once that a block of the level has it, and ends.
+	// Signature is that of a transaction. The topic is notified once, when a block of the level has the transaction, and ends.
 	Signature ledger.Opt[ledger.Signature]
-	Received  bool // it is told before, each time that a block has the transaction
+	Received  bool // it is also notified before that, each time that a block has the transaction
 	Tokens    bool // notes of token accounts have decimals
-	// Takes reports whether an update is told; nil: all are. A client may have only some topics that have it, since each is asked about each
-	// update of its program. It is called with the hub's lock held, as Append is, and by writers of those that resume at the same time.
+	// Takes reports whether an update is sent; nil: all are. A client may have only maxFiltered topics with it, since it is called for
+	// each update of its program. It is called with the hub's lock held, as Append is, and concurrently by writers of sockets that resume.
 	Takes func(u *ledger.Update) bool
-	// Append appends what is told of a note under the topic's number.
+	// Append appends the notification of a note under the topic's number.
 	Append func(dst []byte, number uint64, note *Note) []byte
 }
 
-// Note is something that a topic is told of.
+// Note is an update, a transaction or a block that a topic is notified of.
 type Note struct {
 	Slot        ledger.Slot
 	Seq         ledger.Seq
@@ -78,7 +78,7 @@ type Socket struct {
 	topics map[uint64]*topic
 }
 
-// ErrManyTopics says that a connection has as many topics as it may, or its client as many that are asked what they take.
+// ErrManyTopics says that a connection has as many topics as it may have, or its client as many with Takes.
 var ErrManyTopics = errors.New("more than 10000 subscriptions, or 256 with filters or a dataSlice")
 
 // Resync says that what a client has missed is not held, or has not come yet: it can resume from the oldest seq up to the newest.
@@ -86,8 +86,8 @@ type Resync struct{ Oldest, Newest ledger.Seq }
 
 func (e *Resync) Error() string { return "resync required" }
 
-// maxFiltered is how many topics that are asked what they take one client may have. A program that is written a thousand times a second
-// costs a few hundredths of a core then.
+// maxFiltered is how many topics with Takes one client may have. A program that is written a thousand times a second then costs a few
+// hundredths of a core.
 const maxFiltered = 256
 
 // Accept makes the request a socket, as Upgrade makes it a subscriber. talk answers its messages, one at a time.
@@ -105,11 +105,11 @@ func (h *Hub) newSocket(place *seat, talk func(*Socket, []byte)) *Socket {
 	return s
 }
 
-// Answer tells the client something that is not of a topic. It is called within talk.
+// Answer sends the client a message that belongs to no topic. It is called within talk.
 func (s *Socket) Answer(payload []byte) { s.outbox.put(nil, message("%s", payload)) }
 
-// Refuse answers that something is refused. web3.js asks at once again for a subscription that is, without end, and would use up what pays for its other
-// ones: beyond the first of such answers the client waits for each, as for what it says meanwhile.
+// Refuse sends the answer to a refused request. web3.js retries a refused subscription at once and without end, and would use up the
+// work of its other ones: after the first few refusals each one, and further messages of the client, are delayed.
 func (s *Socket) Refuse(payload []byte) {
 	for !s.refusals.takeToken() {
 		select {
@@ -121,7 +121,7 @@ func (s *Socket) Refuse(payload []byte) {
 	s.Answer(payload)
 }
 
-// PayLookup charges the client for a look at some accounts of a program. After an error the connection ends.
+// PayLookup charges the client for reading some accounts of a program. After an error the connection ends.
 func (s *Socket) PayLookup(accounts int) error {
 	if !s.pay(programPrice + foundCost(accounts)) {
 		return &endRate
@@ -129,9 +129,9 @@ func (s *Socket) PayLookup(accounts int) error {
 	return nil
 }
 
-// Watch has the client told of a topic from now on, and before that what answer returns for the topic's number. Those of one key are one topic.
-// With seen, it is told between the two what the topic would have told it since the update of that seq. A Resync says that it has to start over,
-// ErrManyTopics that it may have no more. After any other error the connection ends.
+// Watch subscribes the client to a topic, after sending it what answer returns for the topic's number. Topics with the same key are
+// one topic. With seen, the client is sent in between what it missed of the topic since the update of that seq. A Resync says that the
+// client has to start over, ErrManyTopics that it may have no more topics. After any other error the connection ends.
 func (s *Socket) Watch(key string, t Topic, seen ledger.Opt[ledger.Seq], answer func(number uint64) []byte) error {
 	h := s.hub
 	h.mu.Lock()
@@ -182,7 +182,7 @@ func (h *Hub) changeLocked(t *topic, in bool) {
 // namesIn returns as how many names the memory of a topic counts: its key is there twice, as a text and as what the topic takes.
 func namesIn(key string) int { return 1 + 2*len(key)/nameBytes }
 
-// Tell sends what is told of a topic to this client alone, unless the topic has ended for it meanwhile, and ends it then if ends.
+// Tell sends a notification of a topic to this client alone, unless the topic has ended for it, and ends the topic for it if ends.
 func (s *Socket) Tell(number uint64, payload []byte, ends bool) {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
@@ -196,7 +196,7 @@ func (s *Socket) Tell(number uint64, payload []byte, ends bool) {
 	}
 }
 
-// Unwatch ends that the client is told of a topic of a kind, and reports whether it was.
+// Unwatch ends the client's subscription to a topic of a kind, and reports whether there was one.
 func (s *Socket) Unwatch(kind string, number uint64) bool {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
@@ -317,11 +317,11 @@ func (ts *topics) deliverTransactions(e *emission, note Note) {
 	}
 }
 
-// showsData says yes: how it is told is the business of whoever asked.
+// showsData returns true, since Append decides what an update contains.
 func (t *topic) showsData() bool { return true }
 
-// deliverMatch tells of an update that the topic takes, unless it is of a program that has lost the account. The topic has one name, which an update has
-// once: the owner before it is another than the one after it.
+// deliverMatch sends an update that the topic takes, unless the topic is of a program that has lost the account. The topic has one
+// name, and an update has that name once, since the owner before it differs from the one after it.
 func (t *topic) deliverMatch(e *emission, i int, n name) {
 	if u := &e.updates[i]; n.hasLost(&u.Account) || t.Takes != nil && !t.Takes(u) {
 		return

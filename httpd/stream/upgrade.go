@@ -84,8 +84,8 @@ func (h *Hub) admit(ctx *fasthttp.RequestCtx, client ratelimit.Client, named int
 	return h.seats.take(client)
 }
 
-// WouldRefuse returns why a request without a handshake would be refused if it had one, nil if it would not be: browsers tell no program why theirs
-// was. It is no refusal itself.
+// WouldRefuse returns why a handshake in place of this request would be refused, nil if it would not be: browsers hide from a program
+// why its handshake was refused. It does not count as a refusal.
 func (h *Hub) WouldRefuse(ctx *fasthttp.RequestCtx, client ratelimit.Client) error {
 	asked, err := parseQuery(ctx.QueryArgs())
 	place, why := h.admit(ctx, client, asked.names.count(), err)

@@ -66,7 +66,7 @@ type writer struct {
 	ticks    atomic.Bool // tick is to be called every heartbeat; see scheduleTicks
 }
 
-// startWriter has the writer, which runs as far as anybody could tell, look whether something waits.
+// startWriter makes the writer, which was marked as running until now, check whether something waits.
 func (c *connection) startWriter() {
 	c.timers.pinged, c.timers.alarm = c.hub.now(), time.AfterFunc(pingInterval, c.wake)
 	if !c.wakes.CompareAndSwap(1, 0) { // something waits
@@ -74,7 +74,7 @@ func (c *connection) startWriter() {
 	}
 }
 
-// wake starts the writer, or lets the one that runs look once more before it ends.
+// wake starts the writer, or makes a running writer check once more before it ends.
 func (c *connection) wake() {
 	if c.wakes.Add(1) == 1 {
 		go c.write()
@@ -193,8 +193,8 @@ func (c *connection) writeRing(limit position) (wrote bool, err error) {
 	return true, nil
 }
 
-// writeLooks is how often a blocked write looks within writeTimeout whether the socket
-// has taken anything.
+// writeLooks is how often a blocked write checks within writeTimeout whether the socket
+// has taken any byte.
 const writeLooks = 50
 
 // writeOnce writes whole frames. Its error is how the connection ends if nothing more is to be written before that, or drainTime is over.
@@ -303,14 +303,14 @@ func (c *connection) end(how closing) {
 	}
 }
 
-// lastSeq returns a number from which all can be resumed that the client was not told because its connection ends.
+// lastSeq returns a seq from which the client can resume without missing anything that it was not sent because its connection ends.
 func (c *connection) lastSeq() ledger.Seq {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
 	return min(c.speaker.sentLocked(), c.outbox.firstLost()-1)
 }
 
-// cut resets the connection, unless what the kernel still holds ends with the close frame: else it is not worth waiting for.
+// cut resets the connection, unless what the kernel still holds ends with the close frame: other data is not worth waiting for.
 func (c *connection) cut() {
 	if c.conn == nil {
 		return // the server has it still
