@@ -22,8 +22,8 @@ import (
 // End and is no error. An empty or missing directory is an empty log. Of the segments before the one that holds from, Open
 // reads only the headers. Open changes nothing, and until the log is closed no other process may change it.
 //
-// Damage is a *CorruptError, a newer format a *vfs.FormatError. If the log ends before record from, or begins
-// after it, the error is ErrMissing. An error of visit is returned as it is. Before any error visit may have been
+// Damage is a *CorruptError, a newer format a *vfs.FormatError. If from is neither in the log nor the version that
+// the log goes on with, the error is ErrMissing. An error of visit is returned as it is. Before any error visit may have been
 // called for some commits. Entries and their records belong to the caller, who must not publish them before
 // Settle has returned: until then a power cut may lose them.
 func Open(ctx context.Context, c Config, from ledger.Version, visit func([]Entry) error) (*Log, error) {

@@ -69,8 +69,8 @@ func newScanner(disk vfs.FS, dir string, at cursor, known []segment, readBytes i
 	return &scanner{disk: disk, survey: survey, start: start, at: at, in: in}, err
 }
 
-// scan scans the segments, until out returns an error, which scan then returns. If the log ends before the record to begin with,
-// the error is ErrMissing.
+// scan scans the segments, until out returns an error, which scan then returns. If the log ends before the cursor at, the error is
+// ErrMissing.
 func (s *scanner) scan() error {
 	s.durable = s.survey.newest.durable
 	for i := s.start; i < len(s.survey.segments); i++ {
