@@ -104,7 +104,8 @@ func (w *fileWriter) install() error {
 	return fmt.Errorf("cannot rename %s: %w", w.temporary, err)
 }
 
-// discard removes the temporary file, if it was not installed, after all calls of append have returned. What discard cannot remove, OpenStore removes.
+// discard removes the temporary file, if it was not installed. All calls of append must have returned. A file that discard cannot
+// remove, the next OpenStore removes.
 func (w *fileWriter) discard() {
 	w.file.Close() // once more, if it was finished
 	_ = w.fs.Remove(filepath.Join(w.dir, w.temporary))

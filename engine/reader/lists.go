@@ -53,8 +53,9 @@ func (r *Reader) holdsAllOf(program ledger.Pubkey) bool {
 	return c.ShowsAll && c.Filter.ListsOwner(program)
 }
 
-// turnAfter is how many accounts a query reads before it yields the processor. A yield is not free: on a processor that other
-// programs want it may last one of their time slices, and a subscriber may query 10,000 short lists.
+// turnAfter is how many accounts one read of a shard must find for the query to yield the processor after it. It does not yield after
+// less: on a processor that other programs want a yield may last one of their time slices, and a subscriber may query 10,000
+// short lists.
 const turnAfter = 64
 
 // mostVisits bounds the queries to shards for one page of a list with Query.Where: they examine 65,536 accounts in all, which takes

@@ -94,8 +94,8 @@ func (c *connection) putBacklog(after *position, b *backlog, total int64) {
 	}})
 }
 
-// gather takes the emissions of a backlog, which came since there had been so many in total. Those that are not kept any more are read from the log, where
-// others are. Else it returns false.
+// gather takes the emissions of a backlog, which came since there had been so many in total. Emissions that are not kept any more are
+// read from the log if the backlog already has a part there; otherwise gather returns false.
 func (h *Hub) gather(b *backlog, total int64) (all bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

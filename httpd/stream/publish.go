@@ -9,8 +9,8 @@ type published struct {
 	bytes     int // about what they take
 }
 
-// mostPending is about how much may wait for the goroutine that delivers while a subscriber wants tokens: many seconds of a public ledger, while its shards
-// have much to do. A source that is faster than that goroutine waits.
+// mostPending is about how much may wait for the goroutine that delivers while a subscriber wants tokens: many seconds of a public
+// ledger, for times when the shards are busy. A source that is faster than that goroutine waits.
 const mostPending = 8 << 20
 
 // Publish delivers a publication to all connections. It is called in log order, from one
