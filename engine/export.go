@@ -69,7 +69,7 @@ func (x *exporter) run(ctx context.Context) error {
 			return err
 		}
 	}
-	// A first status tells the reader that statuses come.
+	// The first status shows the reader that statuses come.
 	if err := x.emit(&ledger.SlotStatus{Slot: slot, Status: ledger.StatusFinalized}); err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ type Config struct {
 	RPCPort    int    // where JSON-RPC is spoken, which the console shows; 0: nowhere
 
 	PerMinute, PerHour int            // requests a client may make, 0: unlimited
-	Keys               *apikey.Ring   // callers with a limit of their own; nil: a key that is sent is not looked at
+	Keys               *apikey.Ring   // callers with a limit of their own; nil: API keys in requests are ignored
 	Memory             *budget.Budget // what long answers take from while they wait for their clients; nil: a budget of its own
 
 	// Upgrade is called with every valid WebSocket handshake on /api/ws/accounts, after the

@@ -43,7 +43,7 @@ type upgrader func(*fasthttp.RequestCtx, ratelimit.Client) error
 // of the connection goes to the owner unchecked.
 func (x *Exchange) Upgrade(owner upgrader) error {
 	if !x.isUpgrade() {
-		x.ctx.Response.Header.Set("Sec-WebSocket-Version", "13") // RFC 6455, section 4.2.2: who speaks another one is told
+		x.ctx.Response.Header.Set("Sec-WebSocket-Version", "13") // RFC 6455, section 4.2.2: the answer to a client of another version names ours
 		return errUpgrade
 	}
 	if err := x.mayUpgrade(owner); err != nil {

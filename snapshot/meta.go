@@ -23,7 +23,7 @@ type Meta struct {
 	// Block is the newest finalized block without transactions and writes: height, time,
 	// parent.
 	Block *ledger.Block `json:"-"`
-	// BaseOnly: the snapshot holds base state alone and no block. Block tells at which slot the
+	// BaseOnly: the snapshot holds base state alone and no block. Block says at which slot the
 	// base state was taken; its hash is zero if that is not known.
 	BaseOnly bool `json:"base_only,omitempty"`
 

@@ -48,7 +48,7 @@ func IsFile(name string) bool {
 	return isState || isHistory
 }
 
-// isTemporary tells whether the name is of one of our files that is not finished.
+// isTemporary reports whether the name is of one of our files that is not finished.
 func isTemporary(name string) bool {
 	return strings.HasSuffix(name, vfs.TemporarySuffix) &&
 		(strings.HasPrefix(name, statePrefix) || strings.HasPrefix(name, historyPrefix) || strings.HasPrefix(name, runPrefix))

@@ -89,7 +89,7 @@ func (d *decoder) write(w *ledger.AccountWrite) {
 	}
 }
 
-// appendData appends the data of a write or an account, where the format tells data:
+// appendData appends the data of a write or an account, if the format has data:
 //
 //	length          number, plus one; 0: not known
 //	data            bytes

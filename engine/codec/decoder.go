@@ -33,7 +33,7 @@ func appendOptKey[K ~[32]byte](dst []byte, k *ledger.Opt[K]) []byte {
 	return append(dst, k.Value[:]...)
 }
 
-// appendList appends the count of items and the items, with their data where the format tells data.
+// appendList appends the count of items and the items, with their data if the format has data.
 func appendList[T any](dst []byte, items []T, withData bool, appendItem func([]byte, *T, bool) []byte) []byte {
 	dst = appendNumber(dst, len(items))
 	for i := range items {

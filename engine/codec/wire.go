@@ -45,7 +45,7 @@ type WireTransaction struct {
 	Version    int                // LegacyTransaction, 0 or 1
 	Signatures []ledger.Signature // at least one; the first names the transaction
 	Header     MessageHeader
-	StaticKeys []ledger.Pubkey // the keys the message holds itself, signers first; others only metadata tells
+	StaticKeys []ledger.Pubkey // the keys the message holds itself, signers first; only metadata has the others
 }
 
 // MessageHeader counts the static keys that sign, the last of these that are read-only, and the last of the others that are.

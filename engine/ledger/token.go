@@ -34,7 +34,7 @@ func (t *TokenAccount) IsNative() bool {
 	return t.Mint == NativeMint || t.Mint == NativeMint2022
 }
 
-// Mint is what is known of one SPL mint. A token balance tells decimals only.
+// Mint is what is known of one SPL mint. A token balance has only the decimals.
 type Mint struct {
 	Decimals uint8
 	Supply   Opt[uint64]
@@ -47,5 +47,5 @@ type Mint struct {
 	Provenance, SupplyProvenance, ScaledProvenance Provenance
 }
 
-// Facts returns the facts without their provenance, as a write tells them.
+// Facts returns the facts without their provenance, as a write has them.
 func (m *Mint) Facts() Mint { return Mint{Decimals: m.Decimals, Supply: m.Supply, Scaled: m.Scaled} }

@@ -21,7 +21,7 @@ func (t set[T]) put(one T, in bool) {
 //
 // What a block costs is its updates plus their matches: subscribers and topics of names are found through
 // an index, subscribers of everything follow a ring, and only the few that receive every
-// block in their own way are looked at one by one.
+// block in their own way are examined one by one.
 type audience struct {
 	walked  set[*subscriber] // see walking
 	indexes [nameKinds]index[ledger.Pubkey, recipient]
@@ -77,7 +77,7 @@ func (a *audience) change(s *subscriber, to wants, added, removed names) {
 	a.classify(s)
 }
 
-// classify enters a subscriber where it now belongs: among those that are looked at for each
+// classify enters a subscriber where it now belongs: among those that are examined for each
 // emission, among the followers of a ring, or neither.
 func (a *audience) classify(s *subscriber) {
 	phase := s.phase()

@@ -11,9 +11,9 @@ const (
 	pubkeyPrice   = 3 * time.Microsecond  // looked up for a snapshot, found and encoded or not
 	programPrice  = 40 * time.Microsecond // looked up for a snapshot: 1,350 took 47 ms; a wallet's tokens are as much
 	memberPrice   = 2 * time.Microsecond  // of a program, found and perhaps encoded: 10,000 took 11 ms to find; or a mint
-	filteredPrice = 10 * time.Millisecond // a page of a program's accounts of which few are taken: 65,536 are looked at
-	updatePrice   = 250 * time.Nanosecond // looked at for a resume, or an emission; it is sent as a live one, which costs nothing
-	dataPrice     = 5 * time.Nanosecond   // a byte of the data of an account that a topic tells to one client alone: as much as zstd takes
+	filteredPrice = 10 * time.Millisecond // a page of a program's accounts of which few match: 65,536 are examined
+	updatePrice   = 250 * time.Nanosecond // examined for a resume, or an emission; it is sent as a live one, which costs nothing
+	dataPrice     = 5 * time.Nanosecond   // a byte of the data of an account that is encoded for one client alone: as much as zstd takes
 	pastPrice     = 5 * time.Millisecond  // to begin reading the log where it was left
 )
 

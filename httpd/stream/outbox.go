@@ -34,7 +34,7 @@ const (
 )
 
 // slowShare is the part of its outbox that a connection may fill before it counts as a slow consumer
-// where memory runs short: what is short is then of its making, and the close frame tells it where to resume.
+// where memory runs short: then it is a cause of the shortage, and the close frame says where to resume.
 const slowShare = 4
 
 // single returns a packet of one frame that is no update.

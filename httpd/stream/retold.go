@@ -15,7 +15,7 @@ type retold struct {
 	*Topic
 	number uint64
 	work   *work // of the client
-	mints  mints // of what is told, where those of all the updates are not read
+	mints  mints // of the updates for this client, unless those of all updates were read
 }
 
 // span finds an account by its key, in whose order updates are.
@@ -41,7 +41,7 @@ func (r *retold) match(u *ledger.Update) bool {
 func (r *retold) hasHeartbeats() bool { return false }
 func (r *retold) size() int           { return 0 }
 
-// frameBytes may be less where an account is told in an encoding that takes more than base64, which costs a copy.
+// frameBytes may be too low if the client chose an encoding that takes more than base64; appending then copies the buffer.
 func (r *retold) frameBytes(e *emission, part int) int {
 	return maxFrameBytes + withData.updateFrameBytes(&e.updates[part].Account)
 }

@@ -135,7 +135,7 @@ func (s *subscriber) tick(now time.Time) {
 	at := s.standsLocked()
 	switch {
 	case s.held != nil, s.awaits == nil:
-	case at.seq >= s.awaits.seq: // what the client has seen has come, for one that is told of names alone or was held
+	case at.seq >= s.awaits.seq: // the seq has come, for a client that wants only names, or that was held
 		s.await(nil)
 	case now.After(s.awaits.by):
 		id := s.awaits.id

@@ -37,7 +37,7 @@ type Note struct {
 	Seq         ledger.Seq
 	Account     *ledger.Account     // of an update; nil: it is of a block
 	Transaction *ledger.Transaction // that the block has, if it is of one
-	Received    bool                // of a transaction: the topic is told again at its level
+	Received    bool                // of a transaction: the topic is notified again at its level
 	Decimals    ledger.Opt[uint8]   // of a token account's mint, if a topic wants tokens and the ledger knows them
 	Parent      ledger.Slot         // of a block: the one that it follows
 	Root        ledger.Slot         // the newest finalized block
@@ -285,7 +285,7 @@ func (a *audience) changeTopic(t *topic, in bool) {
 	}
 }
 
-// deliver tells the topics of blocks and transactions of an emission, if it is one of a block.
+// deliver notifies the topics of blocks and transactions of an emission, if it is one of a block.
 func (ts *topics) deliver(e *emission, root ledger.Slot) {
 	if e.block == nil {
 		return
@@ -299,7 +299,7 @@ func (ts *topics) deliver(e *emission, root ledger.Slot) {
 	}
 }
 
-// deliverTransactions tells the topics of the transactions in a block. Those of its level end.
+// deliverTransactions notifies the topics of the transactions in a block. Those of its level end.
 func (ts *topics) deliverTransactions(e *emission, note Note) {
 	for i := range e.block.Transactions {
 		note.Transaction = &e.block.Transactions[i]

@@ -105,7 +105,7 @@ func segmentName(dir string, index uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("%016d%s", index, segmentSuffix))
 }
 
-// segmentIndex returns the index that a segment's name tells; ok is false for any other name.
+// segmentIndex returns the index in a segment's name; ok is false for any other name.
 func segmentIndex(name string) (index uint64, ok bool) {
 	_, err := fmt.Sscanf(name, "%d"+segmentSuffix, &index)
 	return index, err == nil && name == segmentName("", index)
@@ -117,7 +117,7 @@ func IsFile(name string) bool {
 	return isSegment || name == newestName
 }
 
-// isTemporary tells whether the name is of a file of the log that replaceFile has not finished.
+// isTemporary reports whether the name is of a file of the log that replaceFile has not finished.
 func isTemporary(name string) bool {
 	name, ok := strings.CutSuffix(name, vfs.TemporarySuffix)
 	_, segment := segmentIndex(strings.TrimSuffix(name, brokenSuffix))
