@@ -99,6 +99,7 @@ type Log struct {
 	file    file
 	pending []byte // lines that are being written
 	torn    bool   // the first of them is in the file in part
+	cut     bool   // the file ends within another line, which is ended first
 	failing bool   // the last write failed
 }
 
@@ -114,10 +115,7 @@ func Open(path string, log *slog.Logger) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	if endsInLine(path) {
-		_, _ = file.Write([]byte{'\n'}) // what cannot be written is said of the lines that follow
-	}
-	return &Log{path: path, log: log, reopen: make(chan struct{}, 1), file: file}, nil
+	return &Log{path: path, log: log, reopen: make(chan struct{}, 1), file: file, cut: endsInLine(path)}, nil
 }
 
 // open opens a file, or a pipe if somebody reads it: it does not wait for a reader.
@@ -216,7 +214,10 @@ func (l *Log) write() {
 		return
 	}
 	_ = l.file.SetWriteDeadline(time.Now().Add(writeTimeout))
-	n, err := l.file.Write(l.pending)
+	n, err := 0, l.endLine()
+	if err == nil {
+		n, err = l.file.Write(l.pending)
+	}
 	if n > 0 {
 		l.torn = l.pending[n-1] != '\n'
 	}
@@ -231,6 +232,16 @@ func (l *Log) write() {
 	l.failing = err != nil
 }
 
+// endLine ends the line that the file at hand ended within when it was opened.
+func (l *Log) endLine() error {
+	if !l.cut {
+		return nil
+	}
+	_, err := l.file.Write([]byte{'\n'})
+	l.cut = err != nil
+	return err
+}
+
 // replace writes what it can to the file that is open, and goes on with the one that has its name now.
 func (l *Log) replace() {
 	file, err := open(l.path)
@@ -241,7 +252,9 @@ func (l *Log) replace() {
 	l.write()
 	_ = l.file.Close() // nothing is lost that was written
 	l.file = file
-	if l.torn && !endsInLine(l.path) { // its rest belongs to the file before
+	inLine := endsInLine(l.path)
+	l.cut = inLine && !l.torn
+	if l.torn && !inLine { // its rest belongs to the file before
 		_, l.pending, _ = bytes.Cut(l.pending, []byte{'\n'})
 		l.dropped.Add(1)
 		l.torn = false

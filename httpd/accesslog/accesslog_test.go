@@ -50,41 +50,61 @@ func TestLinesThatCannotBeWrittenWaitOrAreDropped(t *testing.T) {
 	}
 }
 
-// full is a file on a disk that takes ten bytes more.
-type full struct{ *os.File }
+// full is a file on a disk that takes some bytes more.
+type full struct {
+	*os.File
+	room int
+}
 
 func (f full) Write(p []byte) (int, error) {
-	n, _ := f.File.Write(p[:10])
+	n, _ := f.File.Write(p[:min(f.room, len(p))])
 	return n, syscall.ENOSPC
 }
 
-// A full disk leaves a part of a line. What comes next does not become part of it, whether the file is opened anew meanwhile, or the node was started again.
+// A full disk leaves a part of a line. What comes next does not become part of it, whether the file is opened anew meanwhile, or the node was started again
+// on the disk that is still full.
 func TestAFullDiskBreaksNoOtherLine(t *testing.T) {
-	for started, want := range map[bool]int{false: 2, true: 1} {
+	for _, c := range []struct {
+		started, anew, moved bool
+		lines                int // of the file in the end: two are whole
+	}{{anew: true, lines: 2}, {started: true, lines: 3}, {started: true, anew: true, lines: 3}, {started: true, anew: true, moved: true, lines: 2}} {
 		l, err := Open(t.TempDir()+"/access.log", slog.New(slog.DiscardHandler))
 		ledgertest.Must(t, err)
-		l.file = full{l.file.(*os.File)}
+		l.file = full{l.file.(*os.File), 10}
 		l.Append(Entry{})
 		l.write()
-		if started {
+		if c.started {
 			ledgertest.Must(t, l.file.Close())
 			l, err = Open(l.path, l.log)
 			ledgertest.Must(t, err)
+			file := l.file.(*os.File)
+			l.file = full{file, 0}
+			l.Append(Entry{})
+			l.write()
+			if !c.anew {
+				l.file = file
+			}
 		}
-		l.replace()
+		if c.moved {
+			ledgertest.Must(t, os.Rename(l.path, l.path+".1"))
+		}
+		if c.anew {
+			l.replace()
+		}
 		l.Append(Entry{})
 		l.write()
 		l.write()
 		content, err := os.ReadFile(l.path)
 		ledgertest.Must(t, errors.Join(err, l.file.Close()))
-		whole := 0
+		lines, whole := 0, 0
 		for line := range bytes.Lines(content) {
+			lines++
 			if json.Valid(line) {
 				whole++
 			}
 		}
-		if written := int(l.written.Load()); whole != want || written != want {
-			t.Errorf("started anew: %v: %d whole lines, %d counted, want %d:\n%s", started, whole, written, want, content)
+		if written := int(l.written.Load()); lines != c.lines || whole != 2 || written != 2 {
+			t.Errorf("%+v: %d lines, %d of them whole, %d counted:\n%s", c, lines, whole, written, content)
 		}
 	}
 }
