@@ -12,13 +12,17 @@ export class Budget extends EventTarget {
   reset = 0; // ms since 1970, by the clock of this machine
   known = false;
   ahead = 0; // ms that the clock of this machine is ahead of the node's
+  at = 0; // ms since 1970 of the newest answer, by the node's clock
 
   /** Takes in the headers of an answer. @param {Headers} headers @param {number} [now] */
   note(headers, now = Date.now()) {
     const limit = headers.get('X-RateLimit-Limit');
     if (limit === null) return; // a proxy's answer, not a node's
-    const ahead = now - Date.parse(headers.get('Date'));
-    this.ahead = Math.abs(ahead) < leastAhead ? 0 : ahead || 0;
+    const at = Date.parse(headers.get('Date')) || 0;
+    if (at < this.at && headers.get('Cache-Control')?.includes('immutable')) return; // the browser has kept it, and its time and its budget are of then
+    this.at = at;
+    const ahead = at && now - at;
+    this.ahead = Math.abs(ahead) < leastAhead ? 0 : ahead;
     this.limit = Number(limit);
     this.remaining = Number(headers.get('X-RateLimit-Remaining'));
     this.reset = 1000 * Number(headers.get('X-RateLimit-Reset')) + this.ahead;

@@ -47,6 +47,12 @@ function rules() {
     assert.equal(clocks.interval(1000 * clock), 5000, `a minute in which 40 requests may be made, by a clock of ${clock} s`);
   }
   assert.equal(clocks.ahead, 3600_000);
+  answered(1000 + 3600, { Date: new Date(0).toUTCString(), 'Cache-Control': 'public, immutable', 'X-RateLimit-Remaining': 1 });
+  assert.deepEqual([clocks.ahead, clocks.remaining], [3600_000, 60], 'an answer that the browser has kept says nothing of now');
+  for (const [at, caching] of [[1001, 'public, immutable'], [1000, 'no-cache']]) { // the node's clock may be set back
+    answered(1001, { Date: new Date(1000 * at).toUTCString(), 'Cache-Control': caching, 'X-RateLimit-Remaining': at });
+    assert.deepEqual([clocks.ahead, clocks.remaining], [0, at], 'any other one does');
+  }
   answered(1000, {});
   assert.equal(clocks.ahead, 0, 'an answer that tells no time');
   const key = '11111111111111111111111111111111';
