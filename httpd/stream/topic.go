@@ -108,8 +108,9 @@ func (h *Hub) newSocket(place *seat, talk func(*Socket, []byte)) *Socket {
 // Answer sends the client a message that belongs to no topic. It is called within talk.
 func (s *Socket) Answer(payload []byte) { s.outbox.put(nil, message("%s", payload)) }
 
-// Refuse sends the answer to a refused request. web3.js retries a refused subscription at once and without end, and would use up the
-// work of its other ones: after the first few refusals each one, and further messages of the client, are delayed.
+// Refuse sends the answer to a refused request. web3.js retries a refused subscription at once and without end, and would use up what
+// pays for the messages of its other ones: beyond a hundred, refusals are sent 20 a second, and the reader of the connection waits for
+// each, so further messages of the client are delayed too.
 func (s *Socket) Refuse(payload []byte) {
 	for !s.refusals.takeToken() {
 		select {
