@@ -107,12 +107,12 @@ func (l *lease) step(ctx context.Context) error {
 	case h.resigned:
 		l.release()
 		return nil
+	case waits && !l.isWhole(wholeWithin+leaseLength):
+		l.letGo()
+		return nil
 	case waits && time.Since(l.taken) >= claimPatience:
 		l.cluster.logger.Warn("gives a lease up: the stream takes no claim of this node, may its user write to it?", "lease", leaseKey)
 		l.after = time.Now().Add(leaseLength)
-		l.letGo()
-		return nil
-	case waits && !l.isWhole(wholeWithin+leaseLength):
 		l.letGo()
 		return nil
 	case h.has && time.Since(h.renewed) < renewEvery:

@@ -195,6 +195,8 @@ func TestLeaseIsTakenByWhoHoldsTheLog(t *testing.T) {
 	bubbletest.Test(t, func(t *testing.T) {
 		s := &fakeServer{}
 		late, whole := fakeNode(t, "late", s), fakeNode(t, "whole", s)
+		var warned strings.Builder
+		late.logger = slog.New(slog.NewTextHandler(&warned, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		late.log.noteEnd(time.Now(), 1000)
 		late.log.noteTaken(10)
 		slow := late.log.lease
@@ -236,6 +238,11 @@ func TestLeaseIsTakenByWhoHoldsTheLog(t *testing.T) {
 		late.log.setRole(Writer)
 		time.Sleep(time.Minute)
 		ledgertest.MustHold(t, slow.held(), "who writes does not keep the lease")
+		// Who was deposed does not know that it holds the whole log, and sends no claim that could be refused.
+		late.log.setRole(Deposed)
+		time.Sleep(moment)
+		ledgertest.MustHold(t, !slow.now.Load().has, "who was deposed keeps the lease")
+		ledgertest.Equal(t, warned.String(), "", "what it warns of")
 	})
 }
 
