@@ -2,7 +2,6 @@ package main
 
 import (
 	"archive/tar"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +24,7 @@ type backupCommand struct {
 	Output string `help:"The data directory to make. It must not exist, and appears when it is complete and verified." required:"" placeholder:"DIR"`
 	call.Flags
 	quietFlag
-	silence time.Duration // after which without a byte the node counts as gone; 0: two minutes
+	silence time.Duration // askOperators'
 }
 
 // Validate checks what the flags' types cannot.
@@ -89,12 +88,7 @@ func (c *backupCommand) isFree() error {
 
 // fetch makes a data directory of what the node sends.
 func (c *backupCommand) fetch(ctx context.Context, s *streams, client *http.Client, dir string) error {
-	silence := cmp.Or(c.silence, 2*time.Minute)
-	ctx, giveUp := context.WithCancelCause(ctx)
-	defer giveUp(nil)
-	late := time.AfterFunc(silence, func() { giveUp(fmt.Errorf("nothing came for %v", silence)) })
-	defer late.Stop()
-	response, err := askOperators(ctx, client, c.URL, "/backup", c.Asked(c.URL))
+	response, err := askOperators(ctx, client, c.URL, "/backup", c.Asked(c.URL), c.silence)
 	if err != nil {
 		return err
 	}
@@ -104,26 +98,12 @@ func (c *backupCommand) fetch(ctx context.Context, s *streams, client *http.Clie
 	}
 	meter := &meter{phase: "fetching the backup", total: uint64(response.ContentLength)}
 	defer c.show(s, meter.progress)()
-	body := io.TeeReader(&awaited{response.Body, late, silence}, meter)
+	body := io.TeeReader(response.Body, meter)
 	if err := extract(tar.NewReader(body), dir, response.ContentLength); err != nil {
 		return err
 	}
 	_, err = io.Copy(io.Discard, body) // what the connection lost is an error here
 	return err
-}
-
-// awaited is what a node sends. A read that takes too long ends with it; what becomes of the bytes may take its time.
-type awaited struct {
-	io.Reader
-	late    *time.Timer
-	silence time.Duration
-}
-
-// Read implements io.Reader.
-func (a *awaited) Read(p []byte) (int, error) {
-	a.late.Reset(a.silence)
-	defer a.late.Stop()
-	return a.Reader.Read(p)
 }
 
 // extract writes the files of an archive below a directory, and syncs all of it. It refuses what is no file of a backup, and files that

@@ -2,14 +2,38 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"ledgerd/engine/ledger/ledgertest"
 )
+
+// A node that hangs before its state or amid it is given up.
+func TestDiffGivesUpANodeThatHangs(t *testing.T) {
+	t.Parallel()
+	for _, hangsAt := range []string{"/state", "/state?accounts"} {
+		node := func(hash string) string {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if hangsAt != "/state" {
+					fmt.Fprintf(w, `{"slot":1,"blockhash":"b","state_hash":%q}`+"\n", hash)
+					_ = http.NewResponseController(w).Flush() // or the error tells
+				}
+				if r.URL.String() == hangsAt {
+					<-r.Context().Done()
+				}
+			}))
+			t.Cleanup(s.Close)
+			return s.URL
+		}
+		c := &diffCommand{A: node("1"), B: node("2"), Wait: time.Hour, silence: 200 * time.Millisecond}
+		ledgertest.ErrorSays(t, c.Run(t.Context(), &streams{io.Discard, io.Discard}), "nothing came for 200ms", "a node that hangs at %s", hangsAt)
+	}
+}
 
 // Of nodes that are never at one slot at a time the states at one slot are compared, and nothing else, however often they cannot answer.
 func TestDiffComparesOneSlot(t *testing.T) {

@@ -20,6 +20,7 @@ type diffCommand struct {
 	B    string        `arg:"" help:"That of another one."`
 	Wait time.Duration `help:"How long to wait until both have one block finalized." default:"1m" env:"-"`
 	call.Flags
+	silence time.Duration // askOperators'
 }
 
 // errDiffer says that the lines before tell how two nodes differ.
@@ -48,7 +49,7 @@ func (c *diffCommand) Run(ctx context.Context, s *streams) error {
 	}
 	waiting, stop := context.WithTimeout(ctx, c.Wait)
 	defer stop()
-	d := &nodesCompared{client: asker, urls: [2]string{c.A, c.B}}
+	d := &nodesCompared{client: asker, urls: [2]string{c.A, c.B}, silence: c.silence}
 	at, err := d.meet(waiting)
 	if err != nil {
 		return &usageError{fmt.Errorf("cannot compare: %w", err)}
@@ -72,8 +73,9 @@ func (c *diffCommand) Run(ctx context.Context, s *streams) error {
 
 // nodesCompared are two nodes that are asked for their states.
 type nodesCompared struct {
-	client *http.Client
-	urls   [2]string
+	client  *http.Client
+	urls    [2]string
+	silence time.Duration
 }
 
 // meet returns what both nodes say of one slot: the first that both were seen at, wherever each is by then.
@@ -114,9 +116,9 @@ type stateWalk struct {
 
 // open asks a node for a path, and again while it cannot answer and the wait lasts.
 func (d *nodesCompared) open(ctx, waiting context.Context, i int, path string) (*stateWalk, error) {
-	response, err := askOperators(ctx, d.client, d.urls[i], path, d.urls[i])
+	response, err := askOperators(ctx, d.client, d.urls[i], path, d.urls[i], d.silence)
 	for errors.Is(err, errUnavailable) && wait.Sleep(waiting, askAgain) == nil {
-		response, err = askOperators(ctx, d.client, d.urls[i], path, d.urls[i])
+		response, err = askOperators(ctx, d.client, d.urls[i], path, d.urls[i], d.silence)
 	}
 	if err != nil {
 		return nil, err

@@ -84,3 +84,16 @@ func TestBackupGivesUpANodeThatHangs(t *testing.T) {
 		}
 	}
 }
+
+// What is done with the bytes of a node takes as long as it takes.
+func TestSilenceIsOfTheNodeAlone(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
+		late := time.AfterFunc(time.Second, func() { t.Error("the node is given up") })
+		a := &awaited{ReadCloser: io.NopCloser(strings.NewReader("ab")), late: late, silence: time.Second}
+		for range 2 {
+			_, err := a.Read(make([]byte, 1))
+			must(t, err)
+			time.Sleep(time.Minute)
+		}
+	})
+}
