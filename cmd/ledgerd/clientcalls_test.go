@@ -34,6 +34,7 @@ func TestJavaScriptClientReadsWhatTheNodeAnswers(t *testing.T) {
 	needs(t, "node")
 	library := consoleFolder + "/client/ledgerd.js"
 	output(t, ".", "node", "testdata/refusals.mjs", library)
+	output(t, ".", "node", "testdata/same.mjs", library)
 	q := askable(t)
 	q.check(q.printed(output(t, ".", "node", "testdata/calls.mjs", library, q.node(), q.text)))
 }
@@ -43,7 +44,9 @@ func TestJavaScriptClientReadsWhatTheNodeAnswers(t *testing.T) {
 func TestPythonClientIsRefused(t *testing.T) {
 	t.Parallel()
 	node := launch(t, "--data-dir", t.TempDir(), "--source", "sim:slot_time=100ms").ready()
-	said := output(t, ".", python(t), "testdata/refusals.py", "../../httpd/client/python/ledgerd.py", hostOf(node.base))
+	library := "../../httpd/client/python/ledgerd.py"
+	said := output(t, ".", python(t), "testdata/refusals.py", library, hostOf(node.base))
+	output(t, ".", python(t), "testdata/same.py", library)
 	ledgertest.Golden(t, "testdata/refusals.txt", string(said), *update)
 }
 

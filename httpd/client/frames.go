@@ -22,16 +22,14 @@ type stream struct {
 	known bool   // the handler was told a Start, with all of its snapshot
 	ready int    // names whose state the handler was told
 	seq   uint64 // the newest of any frame
-	// same are the frames that carried the newest number, and may come again after a resume.
-	same map[uint64]struct{}
+	same  same   // the frames that carried it
 
 	// Of the present connection:
 
-	said      int    // names
-	answered  int    // of them, which the node said that it tells of
-	awaits    string // an answer, before which nothing counts; empty: none
-	listing   bool   // members of a snapshot come
-	restoring bool   // since a resume, until a frame has a newer number
+	said     int    // names
+	answered int    // of them, which the node said that it tells of
+	awaits   string // an answer, before which nothing counts; empty: none
+	listing  bool   // members of a snapshot come
 }
 
 // seed is of the hashes of frames.
@@ -41,6 +39,7 @@ var seed = maphash.MakeSeed()
 type frame struct {
 	Type    string `json:"type"`
 	Slot    uint64 `json:"slot"`
+	ToSlot  uint64 `json:"to_slot"` // of a rollback, which has no slot
 	Seq     uint64 `json:"seq"`
 	Error   string `json:"error"`
 	Details string `json:"details"`
@@ -96,7 +95,7 @@ func (s *stream) take(conn *websocket.Conn, text []byte) error {
 			s.begin(Start{f.Slot, f.Seq, false})
 			s.known = true
 		}
-		s.restoring = f.Type == "resumed"
+		s.same.restoring = f.Type == "resumed"
 		return nil
 	case "resumed", "pong":
 		return nil
@@ -163,7 +162,7 @@ func (s *stream) listed(conn *websocket.Conn) error {
 
 // begin has the handler forget all.
 func (s *stream) begin(at Start) {
-	s.seq, s.same, s.restoring = at.Seq, make(map[uint64]struct{}), false
+	s.seq, s.same = at.Seq, same{}
 	if s.handler.Start != nil {
 		s.handler.Start(at)
 	}
@@ -172,13 +171,11 @@ func (s *stream) begin(at Start) {
 // reach notes the number of a frame.
 func (s *stream) reach(seq uint64) {
 	if seq > s.seq {
-		s.seq, s.restoring = seq, false
-		clear(s.same)
+		s.seq, s.same = seq, same{}
 	}
 }
 
-// again reports whether a frame was told before: after a resume those come again that carry the very number that it went on from. It keeps
-// which frames carry the newest number.
+// again reports whether a frame was told before: after a resume those come again that carry the very number that it went on from.
 func (s *stream) again(f *frame, text []byte) bool {
 	if s.listing {
 		return false
@@ -186,10 +183,7 @@ func (s *stream) again(f *frame, text []byte) bool {
 	if s.reach(f.Seq); f.Seq < s.seq || f.Type == "heartbeat" {
 		return false
 	}
-	hash := maphash.Bytes(seed, text)
-	_, told := s.same[hash]
-	s.same[hash] = struct{}{}
-	return told && s.restoring
+	return !s.same.add(f, maphash.Bytes(seed, text))
 }
 
 // tell hands a frame to the handler.

@@ -127,7 +127,7 @@ func (c *Client) Stream(ctx context.Context, sub Subscription, h Handler) error 
 		return errors.New("names can be added to a subscription that has some, and not to one to everything")
 	}
 	if sub.After != nil {
-		s.known, s.seq, s.same, s.ready = true, *sub.After, make(map[uint64]struct{}), len(s.names)
+		s.known, s.seq, s.ready = true, *sub.After, len(s.names)
 	}
 	for pause := (wait.Backoff{Min: leastPause, Max: mostPause}); ; {
 		told, err := s.connection(ctx)

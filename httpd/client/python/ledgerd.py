@@ -26,6 +26,7 @@ LEAST_PAUSE, MOST_PAUSE = 0.1, 10  # seconds between tries to connect, doubled w
 DEBT_PAUSE = 20  # seconds at least after a node refused a new subscription as too much work
 MAX_NAMES = 10_000  # that a node takes on one connection
 PART_NAMES = 1250  # that one message says: some 1,390 would fit
+SAME_BLOCKS = 1024  # that have one number and are kept at least, more than are undone at once: where no account changes it stays for days
 FINAL_CODES = (1003, 1007, 1009)  # of messages that would be refused again
 
 
@@ -167,21 +168,51 @@ def _parts(names, filters):
     return parts
 
 
+class _Same:
+    """The frames that carried one number, and may come again after a resume: those of the newest SAME_BLOCKS blocks, and of no more than
+    twice as many. Of those before only is kept up to which slot they were."""
+
+    def __init__(self):
+        self.restoring = False  # since a resume, until a frame has a newer number
+        self.newer, self.older = set(), set()
+        self.blocks = 0  # ends of blocks in newer
+        self.next = 0  # the slot after all of them
+        self.middle = self.start = 0  # the slots from which on frames are in newer and in older
+
+    def has(self, frame, text):
+        """Returns whether a frame was added. Each below what is kept was, as nothing so old is undone."""
+        return text in self.newer or text in self.older or frame.get("slot", frame.get("to_slot", self.start)) < self.start
+
+    def add(self, frame, text):
+        """Adds a frame, unless it was told before, and returns whether it did."""
+        if self.restoring and self.has(frame, text):
+            return False
+        self.newer.add(text)
+        if frame["type"] == "slot_end":
+            self.end(frame["slot"])
+        return True
+
+    def end(self, slot):
+        self.next = max(self.next, slot + 1)
+        self.blocks += 1
+        if self.blocks == SAME_BLOCKS:
+            self.older, self.newer, self.blocks = self.newer, set(), 0
+            self.start, self.middle = self.middle, self.next
+
+
 class _Told:
     """What a stream was told so far, through all of its connections."""
 
     def __init__(self, after):
         self.seq = after or 0  # the newest number of any frame
         self.known = after is not None  # a start, with all of its snapshot
-        self.same = set()  # frames that carried the newest number: they may come again after a resume
+        self.same = _Same()
 
     def reach(self, seq):
-        """Notes the number of a frame, and returns whether it is a newer one."""
-        if seq <= self.seq:
-            return False
-        self.seq = seq
-        self.same.clear()
-        return True
+        """Notes the number of a frame."""
+        if seq > self.seq:
+            self.seq = seq
+            self.same = _Same()
 
 
 class _Connection:
@@ -190,7 +221,6 @@ class _Connection:
         self.answered = 0  # parts of the names that the node said it tells of
         self.awaits = ""  # an answer before which nothing counts
         self.listing = False  # members of a snapshot come
-        self.restoring = False  # since a resume, until a frame has a newer number
 
     async def say(self, **message):
         await self.socket.send(json.dumps(message, separators=(",", ":")))
@@ -234,7 +264,7 @@ class _Connection:
             elif kind == self.awaits:
                 self.awaits = ""
                 if kind == "resumed":
-                    self.restoring = True
+                    self.told.same.restoring = True
                 else:
                     self.told.known = True
                     yield self.begin(frame, snapshot=False)
@@ -266,18 +296,14 @@ class _Connection:
 
     def begin(self, frame, snapshot):
         self.told.seq = frame["seq"]
-        self.told.same.clear()
-        self.restoring = False
+        self.told.same = _Same()
         return {"type": "start", "slot": frame["slot"], "seq": frame["seq"], "snapshot": snapshot}
 
     def again(self, frame, text):
         """Returns whether a frame was told before: after a resume those come again that carry the very number that it went on from."""
         if self.listing or "seq" not in frame:
             return False
-        if self.told.reach(frame["seq"]):
-            self.restoring = False
+        self.told.reach(frame["seq"])
         if frame["seq"] < self.told.seq or frame["type"] == "heartbeat":
             return False
-        known = text in self.told.same
-        self.told.same.add(text)
-        return known and self.restoring
+        return not self.told.same.add(frame, text)

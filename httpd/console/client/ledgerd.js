@@ -162,6 +162,34 @@ const debtPause = 20_000; // ms at least after a node refused a new subscription
 const maxNames = 10_000; // that a node takes on one connection
 const partNames = 1250; // that one message says: some 1,390 would fit
 const finalCodes = [1003, 1007, 1009]; // of messages that would be refused again
+const sameBlocks = 1024; // more than are undone at once
+
+/** Frames with one number, which may come again after a resume: of the newest sameBlocks blocks to twice as many. */
+export class Same {
+  restoring = false; // since a resume
+  newer = new Set();
+  older = new Set();
+  #blocks = 0; // in newer
+  #next = 0n; // the slot after all of them
+  #middle = 0n; // the first slot in newer
+  #from = 0n; // and in older
+
+  /** Adds a frame, unless it was told before: each below what is kept was, as nothing so old is undone. */
+  add(frame, text) {
+    const old = (frame.slot ?? frame.to_slot) < this.#from;
+    if (this.restoring && (old || this.newer.has(text) || this.older.has(text))) return false;
+    this.newer.add(text);
+    if (frame.type === 'slot_end') this.#end(frame.slot);
+    return true;
+  }
+
+  #end(slot) {
+    if (slot >= this.#next) this.#next = slot + 1n;
+    if (++this.#blocks < sameBlocks) return;
+    [this.older, this.newer, this.#blocks] = [this.newer, new Set(), 0];
+    [this.#from, this.#middle] = [this.#middle, this.#next];
+  }
+}
 
 /** One subscription through all of its connections. */
 class Stream {
@@ -169,11 +197,10 @@ class Stream {
   connections = 0;
   #client; #wants; #parts = []; #handler; #socket; #watchdog; #retry;
   #known = false; // the handler was told a start, with all of its snapshot
-  #same = new Set(); // frames that carried the newest number: they may come again after a resume
+  #same = new Same();
   #answered = 0; // parts of the names that the node said it tells of
   #awaits = ''; // an answer before which nothing counts
   #listing = false; // members of a snapshot come
-  #restoring = false; // since a resume, until a frame has a newer number
   #pause = leastPause;
   #closed = false;
 
@@ -344,7 +371,7 @@ class Stream {
     this.#pause = leastPause;
     this.#awaits = '';
     if (frame.type === 'resumed') {
-      this.#restoring = true;
+      this.#same.restoring = true;
       this.#tell('resumed', frame.from_seq);
     } else {
       this.#known = true;
@@ -369,27 +396,21 @@ class Stream {
 
   #begin({ slot, seq }, snapshot) {
     this.seq = seq;
-    this.#same.clear();
-    this.#restoring = false;
+    this.#same = new Same();
     this.#tell('start', { slot, seq, snapshot });
   }
 
-  // Notes the number of a frame.
   #reach(seq) {
     if (seq <= this.seq) return;
     this.seq = seq;
-    this.#restoring = false;
-    this.#same.clear();
+    this.#same = new Same();
   }
 
-  // Whether a frame was told before: after a resume those come again that carry the very number that it went on from.
+  // Whether a frame was told before: those that carry the very number that a resume went on from come again.
   #again(frame, text) {
     if (this.#listing || frame.seq === undefined) return false;
     this.#reach(frame.seq);
-    if (frame.seq < this.seq || frame.type === 'heartbeat') return false;
-    const told = this.#same.has(text);
-    this.#same.add(text);
-    return told && this.#restoring;
+    return frame.seq === this.seq && frame.type !== 'heartbeat' && !this.#same.add(frame, text);
   }
 
   #hand(frame) {
