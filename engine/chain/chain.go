@@ -96,14 +96,12 @@ func (c *Chain) Place(b *ledger.Block) (*Node, Placement, error) {
 	}
 	if final, sure := c.Finalized, b.Status >= ledger.Confirmed; !c.Stream {
 		stranger := b.ParentSlot <= final.Slot() // its parent is below the finalized block, or another block of that slot
+		orphan := c.notes[note{id, orphaned}] || c.buildsOnOrphan(b) || stranger && !sure && b.Slot <= c.recovered
 		switch {
-		case c.notes[note{id, orphaned}], c.buildsOnOrphan(b), stranger && !sure && b.Slot <= c.recovered:
-			if b.Status == ledger.Finalized {
-				return nil, 0, Contradicts(strayed, b.Slot, b.ParentSlot, final.Slot())
-			}
+		case orphan && b.Status != ledger.Finalized:
 			c.Abandon(id)
 			return nil, Orphaned, nil
-		case b.ParentSlot < final.Slot(), stranger && sure && final.Base:
+		case orphan, b.ParentSlot < final.Slot(), stranger && sure && final.Base:
 			return nil, 0, Contradicts(strayed, b.Slot, b.ParentSlot, final.Slot())
 		}
 	}
