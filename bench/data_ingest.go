@@ -45,12 +45,13 @@ func writeIngest(r *Run, accounts, blocks, data int) *ingest {
 
 func runIngest(ctx context.Context, r *Run) {
 	s := writeIngest(r, ingestAccounts, ingestBlocks, 0)
-	withData := writeIngest(r, ingestAccounts, ingestBlocks/4, ingestData)
+	withData, without := writeIngest(r, ingestAccounts, ingestBlocks/4, ingestData), writeIngest(r, ingestAccounts, ingestBlocks/4, 0)
 	r.Note("%d accounts, %d of 100 hold tokens; blocks of %d updates, each synced before it is seen, many with one sync (--wal-sync always)", s.config.Accounts, ingestTokens, ingestUpdates)
 	r.Note("timed from the first block seen published to the last, by asking for the metrics")
-	r.Note("with-data: the same accounts with %d bytes of data each, of which every update changes %d, and a quarter of the blocks", ingestData, feed.ChangedBytes)
+	r.Note("with-data and without-data: a quarter of the blocks, so that nearly every update is the first of its account; with %d bytes of data an account, of which an update changes %d, and with none", ingestData, feed.ChangedBytes)
 	subjects := []func(){
 		func() { s.read(ctx, "ledgerd", "--data", "none") },
+		func() { without.read(ctx, "without-data", "--data", "none") },
 		func() { withData.read(ctx, "with-data", "--data", "all") },
 	}
 	if r.hasRedis() {
