@@ -125,12 +125,14 @@ func testStreamThatForgetsIsRefused(r *rig) {
 		update(change)
 		r.mustRefuse(Config{LedgerID: c.knownID()}, nil, ErrUnsafe)
 	}
+	eventually(r, "who is connected, and does not follow, has trouble", func() bool { return strings.Contains(c.Trouble(), ErrUnsafe.Error()) })
 	info.Config.PersistMode = jetstream.AsyncPersistMode // which no update sets
 	ledgertest.ErrorIs(r, c.identify(info), ErrUnsafe, "a stream that is acknowledged before it is written")
 	info.Config.PersistMode = jetstream.DefaultPersistMode
 	update(func(k *jetstream.StreamConfig) { // a full one refuses what is new
 		k.MaxBytes, k.MaxMsgsPerSubject, k.DiscardNewPerSubject = 100<<20, 100, true
 	})
+	eventually(r, "it has none any more", func() bool { return c.Trouble() == "" })
 	r.start(c, nil).becomesWriter()
 }
 

@@ -29,11 +29,19 @@ const (
 
 // watchServers looks again and again at the stream, which tells how large it is, and asks whether the servers that hold it sync each message
 // before they acknowledge it. It asks sooner where that is not proven: servers that have just started may not reach each other yet.
+// A stream that a node which follows would refuse is trouble of the writer, too, which does not follow.
 func (c *Cluster) watchServers() {
+	const looking = "looking at the stream"
 	told := ""
 	pause, due := time.Second, time.Time{}
 	for {
 		_, info, err := c.look(c.ctx)
+		switch {
+		case permanent(err):
+			c.setFault(looking, err)
+		case err == nil:
+			c.clearFault(looking, true)
+		}
 		if err == nil && !time.Now().Before(due) {
 			pause = min(2*pause, syncEvery)
 			due = time.Now().Add(pause)
