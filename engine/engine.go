@@ -168,6 +168,7 @@ func (e *Engine) learnDir(info ledger.SourceInfo) {
 // returns nil, or until something fails that an operator has to look at. At the end of a finite
 // source it goes on serving.
 func (e *Engine) Run(ctx context.Context) error {
+	defer func() { e.Archive().Close() }() // recovery opens it
 	err := e.join(ctx)
 	if err != nil || ctx.Err() != nil {
 		return errors.Join(err, e.closeLog())

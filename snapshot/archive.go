@@ -36,7 +36,9 @@ import (
 // Of several files of the same slots one is the run; a copy of another node's history brings such files. The bound counts them
 // all. The unused ones are removed before any run, except those of a damaged run, which are removed with it.
 //
-// One goroutine calls Add, PassOver and Shrink; any goroutine may call the other methods. The archive answers one question of a
+// The files of runs stay open until the runs are dropped or merged, or the archive is closed: a question may read tens of them.
+//
+// One goroutine calls Add, PassOver, Shrink and Close; any goroutine may call the other methods. The archive answers one question of a
 // kind at a time, on a thread of low priority; the others wait until their deadline, and clients take turns. A question for one
 // block or transaction does not wait for a list.
 type Archive struct {
@@ -52,7 +54,7 @@ type Archive struct {
 
 	one, lists lane // of questions for one block or transaction, and of questions that walk over many blocks
 
-	unpackers sync.Pool // making one takes more memory, and as much time, as all else that a question does with a run
+	readers sync.Pool // of *runReader: making one takes more memory, and as much time, as all else that a question does with a run
 }
 
 const (
@@ -81,7 +83,7 @@ type ArchiveStats struct {
 func OpenArchive(disk vfs.FS, dir string, limit int64, ledgers func() []string, log *slog.Logger) (*Archive, error) {
 	a := &Archive{fs: disk, dir: dir, limit: limit, log: cmp.Or(log, slog.Default()), ledgers: ledgers}
 	a.one.log, a.lists.log = a.log, a.log
-	a.unpackers.New = func() any { return newUnpacker() }
+	a.readers.New = func() any { return &runReader{chunkReader: newChunkReader()} }
 	if err := disk.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("cannot make the directory of history: %w", err)
 	}
@@ -141,8 +143,36 @@ func OpenArchive(disk vfs.FS, dir string, limit int64, ledgers func() []string, 
 	}
 	a.runs.Store(&held)
 	a.unused.Store(&unused)
+	for _, r := range held {
+		if r.lost.Load() {
+			continue
+		}
+		switch err := r.hold(); {
+		case vfs.IsShortage(err):
+			a.Close()
+			return nil, fmt.Errorf("cannot open the history: %w", err)
+		case err != nil:
+			a.lose(r, err)
+		}
+	}
 	a.keepWithin()
 	return a, nil
+}
+
+// use makes runs those that are used, and releases those that are not used any more.
+func (a *Archive) use(runs []*run) {
+	for _, r := range *a.runs.Swap(&runs) {
+		if !slices.Contains(runs, r) {
+			r.release()
+		}
+	}
+}
+
+// Close closes the files. Questions find nothing afterwards.
+func (a *Archive) Close() {
+	if a != nil {
+		a.use(nil)
+	}
 }
 
 // remove removes a file that nothing needs. What it cannot remove it leaves for the next start.
@@ -187,7 +217,7 @@ func (a *Archive) PassOver(newest ledger.Slot, holds func(from, below ledger.Slo
 	unused = unused[:sort.Search(len(unused), func(i int) bool { return unused[i].first >= runs[n].First })]
 	runs = runs[:n:n]
 	a.unused.Store(&unused)
-	a.runs.Store(&runs)
+	a.use(runs)
 }
 
 // Next returns the slot after the newest block held, 0 where none is.
@@ -267,8 +297,7 @@ func (a *Archive) Add(ctx context.Context, blocks []HeldBlock, room int64, pace 
 	if err != nil {
 		return fmt.Errorf("cannot write history up to slot %d: %w", blocks[len(blocks)-1].Block.Slot, err)
 	}
-	runs := append(slices.Clone(*a.runs.Load()), made)
-	a.runs.Store(&runs)
+	a.use(append(slices.Clone(*a.runs.Load()), made))
 	defer a.keepWithin() // the bound holds also where runs cannot be joined
 	for at := a.alike(room); at >= 0; at = a.alike(room) {
 		if err := a.merge(ctx, pace, at); err != nil && !errors.Is(err, ErrLost) { // a lost run is not alike any more
@@ -318,7 +347,7 @@ func (a *Archive) drop(at int) (bytes int64) {
 		n := sort.Search(len(unused), func(i int) bool { return unused[i].first > oldest.Last })
 		dropped = append(unused[:n:n], unusedFile{oldest.name, oldest.First, oldest.bytes})
 		unused = unused[n:]
-		a.runs.Store(&newer)
+		a.use(newer)
 	}
 	a.unused.Store(&unused)
 	for _, f := range dropped {
@@ -387,6 +416,10 @@ func (a *Archive) write(ctx context.Context, pace Pace, m *runMeta, fill func(*e
 		return nil, err
 	}
 	written.name = w.name
+	if err := written.hold(); err != nil {
+		a.remove(w.name)
+		return nil, err
+	}
 	return written, nil
 }
 
@@ -402,8 +435,7 @@ func (a *Archive) merge(ctx context.Context, pace Pace, at int) error {
 	if err != nil {
 		return err
 	}
-	joined := slices.Concat(all[:at], []*run{made}, all[at+mergedRuns:])
-	a.runs.Store(&joined)
+	a.use(slices.Concat(all[:at], []*run{made}, all[at+mergedRuns:]))
 	for _, r := range runs {
 		a.remove(r.name)
 	}
@@ -414,7 +446,7 @@ func (a *Archive) merge(ctx context.Context, pace Pace, at int) error {
 func (a *Archive) read(l *lane, by Asker, do func(runs []*run) error) error {
 	return l.ask(by, func() error {
 		for {
-			if err := do(*a.runs.Load()); !errors.Is(err, fs.ErrNotExist) {
+			if err := do(*a.runs.Load()); !errors.Is(err, fs.ErrClosed) {
 				return err
 			}
 		}

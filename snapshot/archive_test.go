@@ -205,7 +205,7 @@ func threeRuns(t *testing.T) (disk *vfstest.Memory, a *Archive, blocks []HeldBlo
 func TestAWalkCutsAChunkIntoItsBlocksOnce(t *testing.T) {
 	_, a, _, _ := threeRuns(t)
 	for _, oldestFirst := range []bool{false, true} {
-		must(t, a.opened((*a.runs.Load())[0], func(r *runReader) error {
+		must(t, a.with((*a.runs.Load())[0], func(r *runReader) error {
 			loaded := 0
 			err := r.walk(ledger.Opt[ledger.Pubkey]{}, 0, math.MaxUint64, oldestFirst, func(c Candidate) error {
 				_, err := c.Load()
@@ -219,30 +219,75 @@ func TestAWalkCutsAChunkIntoItsBlocksOnce(t *testing.T) {
 	}
 }
 
-// TestRunsAreJoinedWhileTheyAreRead joins seven runs with an eighth when a question opens a file: the answers are right all the same.
+// TestRunsAreJoinedWhileTheyAreRead joins seven runs with an eighth when a question reads a file: the answers are right all the same.
 func TestRunsAreJoinedWhileTheyAreRead(t *testing.T) {
 	blocks := testBlocks(0, 2*mergedRuns-2)
 	for call := range vfstest.Calls(3) {
 		disk := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{})
-		var opened atomic.Int64 // runs that are joined are read back by several at once
+		var reads atomic.Int64 // runs that are joined are read back by several at once
 		a := openTestArchive(t, disk, 1<<30)
 		for n := range mergedRuns - 1 {
 			must(t, a.Add(t.Context(), blocks[n:n+1], 1<<40, Pace{}))
 		}
 		disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {
-			if c.Kind != vfstest.KindOpen {
+			if c.Kind != vfstest.KindReadAt {
 				return
 			}
-			if opened.Add(1) == int64(call) {
+			if reads.Add(1) == int64(call) {
 				must(t, a.Add(t.Context(), blocks[mergedRuns-1:], 1<<40, Pace{}))
 				ledgertest.Equal(t, a.Stats().Runs, 1, "runs, once they are joined")
 			}
 		}})
-		ledgertest.Mustf(t, archived(a, blocks[:mergedRuns-1], false), "joined at the %d. opening", call)
-		if opened.Load() < int64(call) {
+		ledgertest.Mustf(t, archived(a, blocks[:mergedRuns-1], false), "joined at the %d. read", call)
+		if reads.Load() < int64(call) {
 			return
 		}
 	}
+}
+
+// countedDisk counts the files that are open for reading.
+type countedDisk struct {
+	vfs.FS
+	open int
+}
+
+type countedFile struct {
+	vfs.File
+	disk *countedDisk
+}
+
+func (d *countedDisk) Open(name string) (vfs.File, error) {
+	f, err := d.FS.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	d.open++
+	return &countedFile{f, d}, nil
+}
+
+func (f *countedFile) Close() error {
+	f.disk.open--
+	return f.File.Close()
+}
+
+// TestFilesOfRunsAreOpen while they are used, and no others are: runs are joined, then all but the newest are dropped, and the archive is closed.
+func TestFilesOfRunsAreOpen(t *testing.T) {
+	disk := &countedDisk{FS: vfstest.NewMemory()}
+	a := openTestArchive(t, disk, 1<<30)
+	open := func(when string) {
+		t.Helper()
+		ledgertest.Equal(t, disk.open, a.Stats().Runs, "files that are open, "+when)
+	}
+	for n := range ledger.Slot(2 * mergedRuns) {
+		must(t, a.Add(t.Context(), testBlocks(10*n, 10*n+8), 1<<40, Pace{}))
+		open("after an Add")
+	}
+	a.Close()
+	open("after Close")
+	a = openTestArchive(t, disk, 1<<30)
+	open("after a restart")
+	a.Shrink()
+	open("after a run is dropped")
 }
 
 // TestNobodyWaitsForAList who asks for one block or transaction: lists that read, and wait for that, have a lane of their own.

@@ -3,7 +3,6 @@ package snapshot
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"sort"
 	"time"
@@ -17,37 +16,31 @@ var ErrLost = errors.New("a file of history cannot be read, or is damaged")
 
 // runReader reads the blocks of a run.
 type runReader struct {
-	*chunkReader
-	run *run
-	cut *chunk // the chunk whose blocks the unpacker has, while the reader has its bytes
+	chunkReader
+	run    *run
+	cut    *chunk        // the chunk whose blocks are packed, while the reader has its bytes
+	packed []packedBlock // in raw
 }
 
-// keptBytes bounds the buffers of an unpacker that is kept for the next question: those of a usual block fit. At most two are used
+// keptBytes bounds the buffers of a reader that is kept for the next question: those of a usual block fit. At most two are used
 // at once, one in each lane; the pool may hold some more until the next garbage collection.
 const keptBytes = 8 << 20
 
-// opened calls use with a reader of a run, and notes damage that it finds. Its error matches fs.ErrNotExist if the run was merged
-// or dropped meanwhile.
-func (a *Archive) opened(r *run, use func(*runReader) error) error {
+// with calls use with a reader of a run, and notes damage that it finds. Its error matches fs.ErrClosed if the run was merged or
+// dropped meanwhile.
+func (a *Archive) with(r *run, use func(*runReader) error) error {
 	if r.lost.Load() {
 		return ErrLost
 	}
-	u := a.unpackers.Get().(*unpacker)
+	reader := a.readers.Get().(*runReader)
 	defer func() {
-		if cap(u.stored)+cap(u.raw) <= keptBytes {
-			a.unpackers.Put(u)
+		if cap(reader.stored)+cap(reader.raw) <= keptBytes {
+			a.readers.Put(reader)
 		}
 	}()
-	reader, err := r.openWith(u)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && slices.Contains(*a.runs.Load(), r): // somebody else removed it
-		a.lose(r, err)
-		return ErrLost
-	case err != nil:
-		return a.failed(r, err)
-	}
-	defer reader.close()
-	return a.failed(r, use(&runReader{chunkReader: reader, run: r}))
+	reader.run, reader.cut = r, nil
+	reader.begin(r.file, r.kept)
+	return a.failed(r, use(reader))
 }
 
 // failed returns the error of a query for an error of reading a run. If the error is permanent, because the run is damaged or the
@@ -69,7 +62,7 @@ func (r *runReader) block(slot ledger.Slot) (h HeldBlock, err error) {
 	c := &chunks[min(chunkFrom(chunks, blockKey(slot)), len(chunks)-1)]
 	if r.cut != c || r.held != c { // a walk comes to one block of a chunk after the other
 		r.packed, r.cut = r.packed[:0], c
-		err := decodeChunk(r.chunkReader, c, cutBlock, packedBlock.key, func(p packedBlock) error {
+		err := decodeChunk(&r.chunkReader, c, cutBlock, packedBlock.key, func(p packedBlock) error {
 			r.packed = append(r.packed, p)
 			return nil
 		})
@@ -96,7 +89,7 @@ func (a *Archive) Block(slot ledger.Slot, by Asker) (HeldBlock, error) {
 		if i == len(runs) {
 			return nil
 		}
-		return a.opened(runs[i], func(r *runReader) (err error) {
+		return a.with(runs[i], func(r *runReader) (err error) {
 			found, err = r.block(slot)
 			return err
 		})
@@ -115,7 +108,7 @@ func (a *Archive) Transaction(sig *ledger.Signature, below ledger.Slot, by Asker
 			if time.Now().After(by.Deadline) {
 				return errLate
 			}
-			err := a.opened(r, func(r *runReader) (err error) {
+			err := a.with(r, func(r *runReader) (err error) {
 				found, err = r.transaction(sig, below)
 				return err
 			})
@@ -133,7 +126,7 @@ func (a *Archive) Transaction(sig *ledger.Signature, below ledger.Slot, by Asker
 
 // transaction is Archive.Transaction for one run.
 func (r *runReader) transaction(sig *ledger.Signature, below ledger.Slot) (*ledger.Transaction, error) {
-	slots, err := r.run.slots(r.chunkReader, sig)
+	slots, err := r.run.slots(&r.chunkReader, sig)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +176,7 @@ func (a *Archive) Walk(key ledger.Opt[ledger.Pubkey], first, last ledger.Slot, o
 			if r.Last < from || r.First > to {
 				continue
 			}
-			err := a.opened(r, func(reader *runReader) error {
+			err := a.with(r, func(reader *runReader) error {
 				return reader.walk(key, from, to, oldestFirst, func(c Candidate) error {
 					if time.Now().After(by.Deadline) {
 						return errLate
@@ -218,7 +211,7 @@ func (r *runReader) walk(key ledger.Opt[ledger.Pubkey], first, last ledger.Slot,
 			c = &chunks[len(chunks)-1-n]
 		}
 		var blocks []Candidate
-		err := decodeChunk(r.chunkReader, c, decodeFilter, filterEntry.key, func(f filterEntry) error {
+		err := decodeChunk(&r.chunkReader, c, decodeFilter, filterEntry.key, func(f filterEntry) error {
 			if f.slot >= first && f.slot <= last {
 				blocks = append(blocks, Candidate{f.slot, !key.Known || f.filter.Has(key.Value.Prefix()), len(f.filter), func() (*ledger.Block, error) {
 					b, err := r.block(f.slot)

@@ -18,15 +18,16 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// file is a whole file as far as its index tells. It is immutable and holds nothing open.
+// file is a whole file as far as its index tells. It is immutable.
 type file struct {
 	fs        vfs.FS
 	dir, name string
 	version   uint32 // of the format
 	bytes     int64
 	hash      FileHash
-	end       int64   // of the chunks, where the index begins
-	chunks    []chunk // by kind, then key
+	end       int64    // of the chunks, where the index begins
+	chunks    []chunk  // by kind, then key
+	kept      vfs.File // what all readers read; nil: each opens the file for itself
 }
 
 // openFile reads header, index and footer of a file and checks all that they can tell. Errors
@@ -143,43 +144,55 @@ func (f *file) count(k kind) (n uint64) {
 // overBytes is how much room the decompressor needs after its output, to copy in whole words.
 const overBytes = 16
 
-// chunkReader reads the chunks of a file. It belongs to one goroutine.
+// chunkReader reads and decompresses the chunks of a file, one after the other. It belongs to one goroutine.
 type chunkReader struct {
-	*unpacker
-	of      *file
-	file    vfs.File
-	account codec.AccountDecoder
-	held    *chunk // of which raw are the bytes
-}
-
-// unpacker decompresses chunks, one after the other.
-type unpacker struct {
+	of          *file
+	file        vfs.File
+	account     codec.AccountDecoder
 	zstd        *zstd.Decoder
 	stored, raw []byte
-	packed      []packedBlock // in raw, as a runReader cut it
+	held        *chunk // of which raw are the bytes
 }
 
-// newUnpacker returns an unpacker. It starts no goroutine, so it is not closed.
-func newUnpacker() *unpacker {
+// newChunkReader returns a reader that is to begin with a file.
+func newChunkReader() chunkReader {
 	z, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(windowBytes), zstd.WithDecodeAllCapLimit(true)) // it fails only where an option is wrong
-	return &unpacker{zstd: z}
+	return chunkReader{zstd: z}                                                                                                           // the decoder starts no goroutine, so it is not closed
 }
 
 // open returns a reader of the file's chunks, to be closed.
-func (f *file) open() (*chunkReader, error) { return f.openWith(newUnpacker()) }
+func (f *file) open() (*chunkReader, error) {
+	r, opened := newChunkReader(), f.kept
+	if opened == nil {
+		var err error
+		if opened, err = f.openDisk(); err != nil {
+			return nil, err
+		}
+	}
+	r.begin(f, opened)
+	return &r, nil
+}
 
-// openWith is open with an unpacker that nobody else uses meanwhile.
-func (f *file) openWith(u *unpacker) (*chunkReader, error) {
+// begin makes r a reader of a file, which is opened.
+func (r *chunkReader) begin(f *file, opened vfs.File) {
+	r.of, r.file, r.held = f, opened, nil
+	r.account.WithoutData = f.version < 4
+}
+
+// openDisk opens the file on the disk.
+func (f *file) openDisk() (vfs.File, error) {
 	opened, err := f.fs.Open(filepath.Join(f.dir, f.name))
 	if err != nil {
 		return nil, fmt.Errorf("cannot open %s: %w", f.name, err)
 	}
-	r := &chunkReader{unpacker: u, of: f, file: opened}
-	r.account.WithoutData = f.version < 4
-	return r, nil
+	return opened, nil
 }
 
-func (r *chunkReader) close() { r.file.Close() } // nothing was written
+func (r *chunkReader) close() {
+	if r.file != r.of.kept {
+		r.file.Close() // nothing was written
+	}
+}
 
 // read returns the raw bytes of a chunk, valid until another is read.
 func (r *chunkReader) read(c *chunk) ([]byte, error) {

@@ -134,6 +134,19 @@ func openRun(disk vfs.FS, dir, name string) (*run, error) {
 	return opened, nil
 }
 
+// hold opens the file of a run that is to be used, until release.
+func (r *run) hold() (err error) {
+	r.kept, err = r.openDisk()
+	return err
+}
+
+// release closes the file of a run that is not used any more.
+func (r *run) release() {
+	if r.kept != nil { // else it is damaged
+		r.kept.Close() // nothing was written
+	}
+}
+
 // chunkFrom returns the index of the first of chunks, which are in key order, that may hold a key at or above another.
 func chunkFrom(chunks []chunk, key ledger.Pubkey) int {
 	return sort.Search(len(chunks), func(i int) bool { return chunks[i].last.Compare(&key) >= 0 })

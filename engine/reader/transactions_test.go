@@ -66,7 +66,9 @@ func TestATransactionThatMemoryHoldsIsNotLookedForOnDisk(t *testing.T) {
 	disk, quiet := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{}), slog.New(slog.DiscardHandler)
 	a, err := snapshot.OpenArchive(disk, "history", 1<<30, func() []string { return []string{"its root"} }, quiet)
 	ledgertest.Must(t, err)
-	ledgertest.Must(t, a.Add(t.Context(), []snapshot.HeldBlock{{Block: &ledger.Block{Slot: 1}}}, 0, snapshot.Pace{}))
+	archived := &ledger.Block{Slot: 1}
+	archived.AddTransaction(ledger.Transaction{Signature: ledger.Signature{8, 63: 1}}) // it begins as one that is asked for
+	ledgertest.Must(t, a.Add(t.Context(), []snapshot.HeldBlock{{Block: archived}}, 0, snapshot.Pace{}))
 	stored, sig := txstore.New(), ledger.Signature{7}
 	block := &ledger.Block{Slot: 2}
 	block.AddTransaction(ledger.Transaction{Signature: sig})

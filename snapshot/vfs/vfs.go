@@ -32,7 +32,7 @@ type FS interface {
 	FreeBytes(dir string) (uint64, error)
 }
 
-// File is an open file. It is not safe for concurrent use, but for ReadAt.
+// File is an open file. It is not safe for concurrent use, but for ReadAt, and for Close beside it: then ReadAt reads, or is fs.ErrClosed.
 type File interface {
 	io.ReaderAt
 	io.WriterAt
