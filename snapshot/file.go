@@ -154,10 +154,10 @@ type chunkReader struct {
 	held        *chunk // of which raw are the bytes
 }
 
-// newChunkReader returns a reader that is to begin with a file.
+// newChunkReader returns a reader that is to begin with a file. Its decompressor starts no goroutine, so it is not closed.
 func newChunkReader() chunkReader {
 	z, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(windowBytes), zstd.WithDecodeAllCapLimit(true)) // it fails only where an option is wrong
-	return chunkReader{zstd: z}                                                                                                           // the decoder starts no goroutine, so it is not closed
+	return chunkReader{zstd: z}
 }
 
 // open returns a reader of the file's chunks, to be closed.
@@ -200,6 +200,7 @@ func (r *chunkReader) read(c *chunk) ([]byte, error) {
 		return r.raw, nil
 	}
 	r.held = nil
+	passProcessor()
 	r.stored = slices.Grow(r.stored[:0], int(c.stored))[:c.stored]
 	if err := readAt(r.file, r.of.name, r.stored, c.offset); err != nil {
 		return nil, err
