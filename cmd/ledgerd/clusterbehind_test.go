@@ -32,7 +32,7 @@ func TestReplicasBeginWithSnapshots(t *testing.T) {
 	r.until("the replica that is cut off is not ready", func() bool {
 		v := cutOff.running()
 		a, err := v.ask(v.ops + "/readyz")
-		return err == nil && a.status == http.StatusServiceUnavailable && strings.Contains(a.body, "behind the shared log")
+		return err == nil && a.status == http.StatusServiceUnavailable && strings.Contains(a.body, "behind the shared log") && strings.Contains(a.body, "not connected to a server of the cluster")
 	})
 	away.turn(false)
 	last := 0.0   // of the log when they were gone, or later

@@ -293,6 +293,7 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 			Status: n.status, WriteMetrics: func(w io.Writer) { write(w); writeFiles(w) }, Pprof: c.Pprof, Backup: n.backup, State: n.state, Log: n.logger, TLS: n.opsTLS,
 		}
 		if n.cluster != nil {
+			config.Trouble = n.cluster.Trouble
 			config.Snapshot, config.Name = n.snapshotFile, (&url.URL{Host: c.OpsAdvertise}).Hostname()
 		}
 		n.ops = ops.New(config)

@@ -35,7 +35,7 @@ func TestOperatorsAreAnswered(t *testing.T) {
 		name, lines, _ := strings.Cut(scene, "\n")
 		n := &node{ln: fasthttputil.NewInmemoryListener()}
 		s := New(Config{
-			Status: n.status, Snapshot: n.snapshot, Name: "node-1.prod.example",
+			Status: n.status, Trouble: func() string { return n.trouble }, Snapshot: n.snapshot, Name: "node-1.prod.example",
 			WriteMetrics: func(w io.Writer) { _, _ = io.WriteString(w, "ledgerd_up 1\n") },
 			Backup:       func() (io.ReadCloser, int64, error) { return io.NopCloser(strings.NewReader("whole!")), 6, nil },
 		})
@@ -66,20 +66,26 @@ var askedLine = regexp.MustCompile(`^([A-Z]+) (/\S*)(?: (HTTP/\S+))?((?: \| [^|]
 
 // node is what a scene has the operators ask.
 type node struct {
-	ln    *fasthttputil.InmemoryListener
-	state ledger.NodeStatus
-	fails bool
-	open  sync.WaitGroup // for each file
+	ln      *fasthttputil.InmemoryListener
+	state   ledger.NodeStatus
+	trouble string
+	fails   bool
+	open    sync.WaitGroup // for each file
 }
 
 // scenes are the nodes.
 var scenes = map[string]func(s *Server, n *node){
-	"ready":     func(*Server, *node) {},
-	"degraded":  func(_ *Server, n *node) { n.state.Degraded = `"a" is damaged` },
-	"unhealthy": func(_ *Server, n *node) { n.state.Unhealthy = "the source has stalled for 12s" },
-	"a fault":   func(_ *Server, n *node) { n.fails = true },
-	"profiles":  func(s *Server, _ *node) { s.config.Pprof = true },
-	"TLS":       func(s *Server, _ *node) { s.config.TLS = new(tls.Config) }, // the certificate names the node, so no other name leads to it
+	"ready":                  func(*Server, *node) {},
+	"degraded":               func(_ *Server, n *node) { n.state.Degraded = `"a" is damaged` },
+	"unhealthy":              func(_ *Server, n *node) { n.state.Unhealthy = "the source has stalled for 12s" },
+	"ready, with trouble":    func(_ *Server, n *node) { n.trouble = "no answer of 10.0.0.1" },
+	"degraded, with trouble": func(_ *Server, n *node) { n.state.Degraded, n.trouble = `"a" is damaged`, "no answer of 10.0.0.1" },
+	"unhealthy, with trouble": func(_ *Server, n *node) {
+		n.state.Unhealthy, n.trouble = "behind the shared log", "no answer of 10.0.0.1"
+	},
+	"a fault":  func(_ *Server, n *node) { n.fails = true },
+	"profiles": func(s *Server, _ *node) { s.config.Pprof = true },
+	"TLS":      func(s *Server, _ *node) { s.config.TLS = new(tls.Config) }, // the certificate names the node, so no other name leads to it
 	"all accounts": func(s *Server, _ *node) {
 		s.config.State = func(bool) (io.ReadCloser, int64, error) { return io.NopCloser(strings.NewReader("{}\n")), -1, nil }
 	},

@@ -26,7 +26,10 @@ import (
 
 // Config says what a server tells. Status and WriteMetrics are required.
 type Config struct {
-	Status       func() ledger.NodeStatus
+	Status func() ledger.NodeStatus
+	// Trouble returns what does not succeed between the node and its cluster, "" if nothing. It may name addresses, so operators alone are
+	// told; nil: there is no cluster.
+	Trouble      func() string
 	WriteMetrics func(w io.Writer)
 	Pprof        bool // serve /debug/pprof/
 	// Backup returns what /backup sends, a tar stream, and how long it is; nil: there is no /backup.
@@ -88,14 +91,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, _ *wire.Conn, fault *wire.Faul
 	case string(path) == "/livez":
 		ctx.SetBodyString(`{"status":"alive"}`)
 	case string(path) == "/readyz":
-		switch status := s.config.Status(); {
-		case status.Unhealthy != "":
-			writeError(ctx, fasthttp.StatusServiceUnavailable, status.Unhealthy)
-		case status.Degraded != "":
-			ctx.SetBody(append(encode.AppendString([]byte(`{"status":"ready","details":`), status.Degraded), '}'))
-		default:
-			ctx.SetBodyString(`{"status":"ready"}`)
-		}
+		s.ready(ctx)
 	case string(path) == "/metrics":
 		h.SetContentType("text/plain; version=0.0.4; charset=utf-8")
 		s.config.WriteMetrics(ctx.Response.BodyWriter())
@@ -121,6 +117,27 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, _ *wire.Conn, fault *wire.Faul
 	}
 	if unable != nil {
 		writeError(ctx, fasthttp.StatusServiceUnavailable, unable.Error())
+	}
+}
+
+// ready answers whether clients may be sent to the node.
+func (s *Server) ready(ctx *fasthttp.RequestCtx) {
+	status := s.config.Status()
+	details := cmp.Or(status.Unhealthy, status.Degraded)
+	if s.config.Trouble != nil {
+		if trouble := s.config.Trouble(); details != "" && trouble != "" {
+			details += "; " + trouble
+		} else {
+			details += trouble
+		}
+	}
+	switch {
+	case status.Unhealthy != "":
+		writeError(ctx, fasthttp.StatusServiceUnavailable, details)
+	case details != "":
+		ctx.SetBody(append(encode.AppendString([]byte(`{"status":"ready","details":`), details), '}'))
+	default:
+		ctx.SetBodyString(`{"status":"ready"}`)
 	}
 }
 
