@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -223,6 +224,32 @@ func TestASessionDialsOnce(t *testing.T) {
 	s.run(t)
 	if n := s.source.Upstream().Errors[upstream.Dial]; n < 3 || dials > int(n)+1 {
 		t.Errorf("%d dials in %d sessions", dials, n)
+	}
+}
+
+// A proxy answers in HTTP for the node: that there were too many calls, or that it does not reach the node.
+func TestAProxyAnswersForTheNode(t *testing.T) {
+	for answer, want := range map[int]upstream.Kind{http.StatusTooManyRequests: upstream.RateLimited, http.StatusBadGateway: upstream.Dial} {
+		proxy := http.Server{Protocols: new(http.Protocols), Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			w.WriteHeader(answer)
+		})}
+		proxy.Protocols.SetUnencryptedHTTP2(true)
+		s := scenario{fresh: true, config: func(c *Config) {
+			c.Random = nil
+			c.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+				once := bufconn.Listen(64 << 10)
+				defer once.Close() // which ends Serve, and not the connection
+				go func() { _ = proxy.Serve(once) }()
+				return once.DialContext(ctx)
+			}
+		}}
+		s.run(t)
+		for kind, n := range s.source.Upstream().Errors {
+			if (n > 0) != (upstream.Kind(kind) == want) {
+				t.Errorf("%d: %d times counted as %v", answer, n, upstream.Kind(kind).Reason())
+			}
+		}
 	}
 }
 

@@ -60,6 +60,9 @@ var codeKinds = map[codes.Code]upstream.Kind{
 	codes.OutOfRange: upstream.OutOfRange, codes.ResourceExhausted: upstream.RateLimited,
 }
 
+// tooManyCalls is how grpc tells that a proxy answered with 429 for the node (internal/transport/http2_client.go), which it takes for UNAVAILABLE.
+const tooManyCalls = "HTTP status code received from server: 429 "
+
 // explain says why the connection is no use any more.
 func (c *connection) explain(err error) error {
 	if cause := context.Cause(c.ctx); cause != nil {
@@ -83,6 +86,8 @@ func (c *connection) explain(err error) error {
 		kind = upstream.Garbage
 	case !known:
 		kind = upstream.Server
+	case strings.Contains(s.Message(), tooManyCalls):
+		kind = upstream.RateLimited
 	case kind == upstream.Closed && c.received.Load() == 0:
 		kind = upstream.Dial
 	}
