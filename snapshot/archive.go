@@ -1,17 +1,11 @@
 package snapshot
 
 import (
-	"cmp"
-	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"math"
-	"path/filepath"
 	"slices"
-	"sort"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -78,87 +72,6 @@ type ArchiveStats struct {
 	Damaged     []string // names of the runs that are damaged
 }
 
-// OpenArchive opens the archive in a directory, which it makes if need be. It removes what a crash left unfinished, so no other
-// process may be writing there. ledgers returns the names of the ledger, none while the ledger has no block: then no run is of it.
-func OpenArchive(disk vfs.FS, dir string, limit int64, ledgers func() []string, log *slog.Logger) (*Archive, error) {
-	a := &Archive{fs: disk, dir: dir, limit: limit, log: cmp.Or(log, slog.Default()), ledgers: ledgers}
-	a.one.log, a.lists.log = a.log, a.log
-	a.readers.New = func() any { return &runReader{chunkReader: newChunkReader()} }
-	if err := disk.MkdirAll(dir); err != nil {
-		return nil, fmt.Errorf("cannot make the directory of history: %w", err)
-	}
-	names, err := disk.List(dir)
-	if err != nil {
-		return nil, fmt.Errorf("cannot list the directory of history: %w", err)
-	}
-	var runs []*run
-	for _, name := range names {
-		first, last, ok := parseBlocksName(runPrefix, name)
-		switch {
-		case isTemporary(name):
-			a.remove(name)
-			continue
-		case !ok:
-			continue
-		}
-		r, err := openRun(disk, dir, name)
-		if vfs.IsShortage(err) {
-			return nil, fmt.Errorf("cannot open the history: %w", err)
-		}
-		if err != nil {
-			bytes, _ := vfs.Size(disk, filepath.Join(dir, name))
-			r = &run{file: &file{name: name, bytes: bytes}, runMeta: runMeta{First: first, Last: last}}
-			a.lose(r, err)
-		}
-		if own := ledgers(); len(own) == 0 || r.Ledger != "" && !slices.Contains(own, r.Ledger) {
-			a.log.Warn("a file of history is not used: it is of another ledger than this data directory; move it away", "file", name)
-			continue
-		}
-		runs = append(runs, r)
-	}
-	// By where they begin; of those that begin at a slot the longest comes first.
-	slices.SortFunc(runs, func(r, s *run) int { return cmp.Or(cmp.Compare(r.First, s.First), cmp.Compare(s.Last, r.Last)) })
-	var held []*run
-	var unused []unusedFile
-	var needless []string
-	for _, r := range runs {
-		switch n := len(held); {
-		case n == 0 || r.First > held[n-1].Last:
-			held = append(held, r)
-		case r.Last <= held[n-1].Last && !held[n-1].lost.Load():
-			needless = append(needless, r.name) // a merge was cut short
-		default:
-			unused = append(unused, unusedFile{r.name, r.First, r.bytes})
-			a.log.Warn("a file of history is not used: another one, be it damaged, is of the same slots", "file", r.name)
-		}
-	}
-	if len(needless) > 0 {
-		// First the name of what has their blocks, which the process before may not have synced: no power cut may take both.
-		if err := disk.SyncDir(dir); err != nil {
-			return nil, fmt.Errorf("cannot sync the directory of history: %w", err)
-		}
-	}
-	for _, name := range needless {
-		a.remove(name)
-	}
-	a.runs.Store(&held)
-	a.unused.Store(&unused)
-	for _, r := range held {
-		if r.lost.Load() {
-			continue
-		}
-		switch err := r.hold(); {
-		case vfs.IsShortage(err):
-			a.Close()
-			return nil, fmt.Errorf("cannot open the history: %w", err)
-		case err != nil:
-			a.lose(r, err)
-		}
-	}
-	a.keepWithin()
-	return a, nil
-}
-
 // use makes runs those that are used, and releases those that are not used any more.
 func (a *Archive) use(runs []*run) {
 	for _, r := range *a.runs.Swap(&runs) {
@@ -173,51 +86,6 @@ func (a *Archive) Close() {
 	if a != nil {
 		a.use(nil)
 	}
-}
-
-// remove removes a file that nothing needs. What it cannot remove it leaves for the next start.
-func (a *Archive) remove(name string) {
-	if err := a.fs.Remove(filepath.Join(a.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		a.log.Warn("cannot remove a file of history", "file", name, "error", err)
-	}
-}
-
-// lose notes that a run cannot be read or is damaged, and logs that once.
-func (a *Archive) lose(r *run, err error) {
-	if !r.lost.Swap(true) {
-		a.log.Error("a file of history cannot be read, or is damaged: its blocks are not indexed; the file is kept, and a restart looks again", "error", err,
-			"from_slot", uint64(r.First), "to_slot", uint64(r.Last))
-	}
-}
-
-// PassOver forgets the runs above a hole in which memory holds a block; a file that was copied from another node may leave such a
-// hole. Add takes no block below a run, and memory holds, or will hold, the blocks of the runs that are forgotten. holds reports whether
-// memory holds a block from one slot to below another.
-//
-// PassOver also forgets the damaged runs that end above newest, the newest finalized slot of the ledger. Of a damaged run only the
-// name says its slots, and this ledger wrote no run that ends above newest; Add would take no block up to the slots that these
-// names claim. The files stay.
-func (a *Archive) PassOver(newest ledger.Slot, holds func(from, below ledger.Slot) bool) {
-	runs, unused := *a.runs.Load(), *a.unused.Load()
-	n := len(runs)
-	for n > 0 && runs[n-1].lost.Load() && runs[n-1].Last > newest {
-		n--
-	}
-	for i := 1; i < n; i++ { // below the first of all may be what was dropped
-		if holds(runs[i-1].Last+1, runs[i].First) {
-			n = i
-		}
-	}
-	if n == len(runs) {
-		return
-	}
-	for _, r := range runs[n:] {
-		a.log.Warn("a file of history is not used: the ledger has not come to all of its slots, or holds blocks before it that are not written; move it away", "file", r.name)
-	}
-	unused = unused[:sort.Search(len(unused), func(i int) bool { return unused[i].first >= runs[n].First })]
-	runs = runs[:n:n]
-	a.unused.Store(&unused)
-	a.use(runs)
 }
 
 // Next returns the slot after the newest block held, 0 where none is.
@@ -284,162 +152,6 @@ func (a *Archive) Stats() (s ArchiveStats) {
 		s.Bytes += f.bytes
 	}
 	return s
-}
-
-// Add writes blocks, oldest first, which are above all blocks of the archive. Once they would survive a crash, it merges runs, as
-// far as a merge needs at most room bytes of disk, and drops the runs that exceed the bound. An error loses no block that was held.
-func (a *Archive) Add(ctx context.Context, blocks []HeldBlock, room int64, pace Pace) error {
-	m := runOf(blocks)
-	if own := a.ledgers(); len(own) > 0 {
-		m.Ledger = own[0]
-	}
-	made, err := a.write(ctx, pace, m, func(e *encoder) error { return e.runBlocks(blocks) })
-	if err != nil {
-		return fmt.Errorf("cannot write history up to slot %d: %w", blocks[len(blocks)-1].Block.Slot, err)
-	}
-	a.use(append(slices.Clone(*a.runs.Load()), made))
-	defer a.keepWithin() // the bound holds also where runs cannot be joined
-	for at := a.alike(room); at >= 0; at = a.alike(room) {
-		if err := a.merge(ctx, pace, at); err != nil && !errors.Is(err, ErrLost) { // a lost run is not alike any more
-			return fmt.Errorf("cannot join files of history: %w", err)
-		}
-	}
-	return nil
-}
-
-// keepWithin drops what exceeds the bound, but never the newest run.
-func (a *Archive) keepWithin() {
-	for s := a.Stats(); s.Bytes > a.limit; s = a.Stats() {
-		at := a.needless()
-		if at < 0 && s.Runs <= 1 {
-			return
-		}
-		a.drop(at)
-	}
-}
-
-// Shrink drops the file that is to be removed next and returns its bytes, 0 if there is none.
-func (a *Archive) Shrink() int64 {
-	if len(*a.runs.Load()) == 0 {
-		return 0
-	}
-	return a.drop(a.needless())
-}
-
-// needless returns the index of the oldest unused file that is of no damaged run, -1 where there is none.
-func (a *Archive) needless() int {
-	runs := *a.runs.Load()
-	return slices.IndexFunc(*a.unused.Load(), func(f unusedFile) bool {
-		at := sort.Search(len(runs), func(i int) bool { return runs[i].Last >= f.first })
-		return !runs[at].lost.Load()
-	})
-}
-
-// drop drops the unused file with an index, or for -1 the oldest run with the unused files of its slots, and returns their bytes.
-func (a *Archive) drop(at int) (bytes int64) {
-	runs, unused := *a.runs.Load(), slices.Clone(*a.unused.Load())
-	var dropped []unusedFile
-	if at >= 0 {
-		dropped = []unusedFile{unused[at]}
-		unused = slices.Delete(unused, at, at+1)
-	} else {
-		oldest, newer := runs[0], runs[1:]
-		n := sort.Search(len(unused), func(i int) bool { return unused[i].first > oldest.Last })
-		dropped = append(unused[:n:n], unusedFile{oldest.name, oldest.First, oldest.bytes})
-		unused = unused[n:]
-		a.use(newer)
-	}
-	a.unused.Store(&unused)
-	for _, f := range dropped {
-		a.remove(f.name)
-		a.log.Debug("removed a file of history", "file", f.name)
-		bytes += f.bytes
-	}
-	return bytes
-}
-
-// alike returns the index of the first of the newest runs that are to be merged, -1 for none. They follow each other, and none of
-// them is larger than all the others together, so the number of times a block is written grows with the logarithm of the history.
-func (a *Archive) alike(room int64) int {
-	runs := *a.runs.Load()
-	for at := len(runs) - mergedRuns; at >= 0; at-- {
-		var sum, largest int64
-		whole := true
-		for i, r := range runs[at : at+mergedRuns] {
-			whole = whole && !r.lost.Load() && (i == 0 || r.follows(runs[at+i-1]))
-			sum, largest = sum+r.bytes, max(largest, r.bytes)
-		}
-		if whole && largest <= sum-largest && sum <= min(room, a.limit/largestShare) {
-			return at
-		}
-	}
-	return -1
-}
-
-// runOf returns the meta of the run of blocks.
-func runOf(blocks []HeldBlock) *runMeta {
-	m := &runMeta{First: blocks[0].Block.Slot, Last: blocks[len(blocks)-1].Block.Slot, Blocks: uint64(len(blocks))}
-	if blocks[0].Previous.Known {
-		m.Previous = &blocks[0].Previous.Value
-	}
-	for i := range blocks {
-		if b := &blocks[i]; b.Previous.Known && b.Block.ParentSlot > b.Previous.Value {
-			m.Gap = &b.Block.Slot
-		}
-	}
-	return m
-}
-
-// write writes a run that fill fills, reads it back, and installs it.
-func (a *Archive) write(ctx context.Context, pace Pace, m *runMeta, fill func(*encoder) error) (*run, error) {
-	w, err := createFile(a.fs, a.dir, blocksName(runPrefix, m.First, m.Last, FileHash{}), runMagic)
-	if err != nil {
-		return nil, err
-	}
-	defer w.discard()
-	_, err = w.fill(ctx, pace, func(e *encoder) error {
-		e.full = runChunkBytes
-		if err := fill(e); err != nil {
-			return err
-		}
-		return e.meta(json.Marshal(m))
-	})
-	if err != nil {
-		return nil, err
-	}
-	written, err := openRun(a.fs, a.dir, w.temporary)
-	if err != nil {
-		return nil, err
-	}
-	w.name = blocksName(runPrefix, m.First, m.Last, w.hash)
-	if err := w.install(); err != nil {
-		return nil, err
-	}
-	written.name = w.name
-	if err := written.hold(); err != nil {
-		a.remove(w.name)
-		return nil, err
-	}
-	return written, nil
-}
-
-// merge makes one run of those that follow each other from an index on.
-func (a *Archive) merge(ctx context.Context, pace Pace, at int) error {
-	all := *a.runs.Load()
-	runs := all[at : at+mergedRuns]
-	m := &runMeta{First: runs[0].First, Last: runs[len(runs)-1].Last, Previous: runs[0].Previous}
-	for _, r := range runs {
-		m.Blocks, m.Gap, m.Ledger = m.Blocks+r.Blocks, cmp.Or(r.Gap, m.Gap), r.Ledger
-	}
-	made, err := a.write(ctx, pace, m, func(e *encoder) error { return e.joined(a, runs) })
-	if err != nil {
-		return err
-	}
-	a.use(slices.Concat(all[:at], []*run{made}, all[at+mergedRuns:]))
-	for _, r := range runs {
-		a.remove(r.name)
-	}
-	return nil
 }
 
 // read enqueues a question in a lane, which calls do. It calls do again if a run was merged or dropped meanwhile.
