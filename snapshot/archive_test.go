@@ -248,7 +248,7 @@ func TestRunsAreJoinedWhileTheyAreRead(t *testing.T) {
 // countedDisk counts the files that are open for reading.
 type countedDisk struct {
 	vfs.FS
-	open int
+	open atomic.Int64 // several goroutines read back what was written
 }
 
 type countedFile struct {
@@ -261,12 +261,12 @@ func (d *countedDisk) Open(name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.open++
+	d.open.Add(1)
 	return &countedFile{f, d}, nil
 }
 
 func (f *countedFile) Close() error {
-	f.disk.open--
+	f.disk.open.Add(-1)
 	return f.File.Close()
 }
 
@@ -276,7 +276,7 @@ func TestFilesOfRunsAreOpen(t *testing.T) {
 	a := openTestArchive(t, disk, 1<<30)
 	open := func(when string) {
 		t.Helper()
-		ledgertest.Equal(t, disk.open, a.Stats().Runs, "files that are open, "+when)
+		ledgertest.Equal(t, disk.open.Load(), int64(a.Stats().Runs), "files that are open, "+when)
 	}
 	for n := range ledger.Slot(2 * mergedRuns) {
 		must(t, a.Add(t.Context(), testBlocks(10*n, 10*n+8), 1<<40, Pace{}))
