@@ -270,7 +270,8 @@ func (f *countedFile) Close() error {
 	return f.File.Close()
 }
 
-// TestFilesOfRunsAreOpen while they are used, and no others are: runs are joined, then all but the newest are dropped, and the archive is closed.
+// TestFilesOfRunsAreOpen while they are used, and no others are: runs are joined, the archive is closed and opened again, and a
+// run is dropped.
 func TestFilesOfRunsAreOpen(t *testing.T) {
 	disk := &countedDisk{FS: vfstest.NewMemory()}
 	a := openTestArchive(t, disk, 1<<30)

@@ -55,8 +55,8 @@ type question struct {
 // with a thread of normal priority.
 const lowPriority = 10
 
-// passProcessor lets other threads run that wait for the processor. A thread that reads history calls it every tenth of a
-// millisecond or so: the kernel lets it go on for milliseconds, however low its priority, while a request waits.
+// passProcessor lets other threads run that wait for the processor. Whoever reads chunks calls it before each, every tenth of a
+// millisecond or so for those of history: the kernel lets a thread go on for milliseconds, however low its priority, while a request waits.
 func passProcessor() { _, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) } // it cannot fail
 
 // ask calls answer on the lane's goroutine and returns its error. It returns an error that matches ledger.ErrUnavailable at the
