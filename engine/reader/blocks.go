@@ -115,6 +115,9 @@ func (r *Reader) archived(v ledger.View, slot ledger.Slot, by snapshot.Asker) (l
 	if next.Slot == slot {
 		return ledger.BlockAnswer{Block: next, Commitment: v.Head.CommitmentOf(slot)}, nil
 	}
+	if slot < a.First() { // its file was dropped before the question had its turn
+		return absent(ledger.SlotPruned)
+	}
 	return noBlock(slot, next)
 }
 

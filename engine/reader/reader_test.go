@@ -4,7 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"log/slog"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -30,6 +33,43 @@ func TestBlockBetweenTheArchiveAndNothingIsNotIndexed(t *testing.T) {
 	if !ok || why.Absence != ledger.SlotNotIndexed {
 		t.Errorf("err = %v, want that the slot is not indexed", err)
 	}
+}
+
+// TestABlockIsPrunedWhoseFileIsDroppedBeforeItsTurn: the question waits behind another one that reads the disk.
+func TestABlockIsPrunedWhoseFileIsDroppedBeforeItsTurn(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
+		disk := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{})
+		a, err := snapshot.OpenArchive(disk, "history", 1<<30, func() []string { return nil }, slog.New(slog.DiscardHandler))
+		ledgertest.Must(t, err)
+		for _, slot := range []ledger.Slot{5, 50} {
+			held := []snapshot.HeldBlock{{Block: &ledger.Block{Slot: slot, ParentSlot: slot - 1}}}
+			ledgertest.Must(t, a.Add(t.Context(), held, 0, snapshot.Pace{}))
+		}
+		r := New(Config{Board: published.NewBoard(nil), Deadline: time.Minute})
+		r.ReadArchive(a)
+		head := &ledger.Head{HasBlock: true, Floor: 100}
+		head.Tips[ledger.Processed].Slot = 200
+
+		read := make(chan struct{})
+		disk.Arm(vfstest.Plan{Before: func(vfstest.Call) { <-read }})
+		var before, behind error
+		var asked sync.WaitGroup
+		asked.Go(func() { _, _, before = r.Block(ledger.Query{Head: head}, 50) })
+		synctest.Wait()
+		asked.Go(func() { _, _, behind = r.Block(ledger.Query{Head: head}, 5) })
+		synctest.Wait()
+		disk.Arm(vfstest.Plan{})
+		if a.Shrink() == 0 {
+			t.Fatal("nothing was dropped")
+		}
+		close(read)
+		asked.Wait()
+		ledgertest.Must(t, before)
+		why, ok := errors.AsType[*ledger.NotFoundError](behind)
+		if !ok || why.Absence != ledger.SlotPruned {
+			t.Errorf("err = %v, want that the slot is pruned", behind)
+		}
+	})
 }
 
 // TestAQuestionHasOneDeadline asks where each version is folded away before it is answered from.
